@@ -1,0 +1,102 @@
+# Eclusa's build. One module.mk a folder names that folder's sources; everything but a main.c
+# goes into one library a folder, so that tests and fuzzers link the code that ships.
+#
+#   make            build/eclusa build/eclusa-netd build/eclusa-proxy
+#   make V=1        show commands        make SAN=1   ASan and UBSan, in build/san
+#   make CC=clang   another compiler     make help    every target
+
+V ?= 0
+SAN ?= 0
+BUILD ?= $(if $(filter 1,$(SAN)),build/san,build)
+PREFIX ?= /usr/local
+BINDIR ?= $(PREFIX)/bin
+LIBEXECDIR ?= $(PREFIX)/libexec/eclusa
+MANDIR ?= $(PREFIX)/share/man
+DATADIR ?= $(PREFIX)/share/eclusa
+VERSION := $(shell cat VERSION)
+Q := $(if $(filter 1,$(V)),,@)
+
+PKGS := libnl-route-3.0 libnftnl libmnl openssl libcares libseccomp libuv jansson
+PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null | sed 's/-I/-isystem /g')
+PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
+
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla \
+	-Wformat=2 -Wundef -Wpointer-arith -Wwrite-strings -Werror
+HARDEN := -fstack-protector-strong -fstack-clash-protection -fPIE -fcf-protection=full
+ifeq ($(SAN),1)
+OPT := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+LDOPT := -fsanitize=address,undefined
+else
+OPT := -O2 -g -D_FORTIFY_SOURCE=2
+LDOPT := -Wl,--as-needed
+endif
+CFLAGS ?=
+CPPFLAGS_ALL := -D_GNU_SOURCE -I. -I$(BUILD) -DECLUSA_VERSION='"$(VERSION)"' \
+	-DECLUSA_LIBEXECDIR='"$(LIBEXECDIR)"' $(PKG_CFLAGS)
+CFLAGS_ALL := -std=gnu17 $(WARN) $(OPT) $(HARDEN) $(CFLAGS)
+LDFLAGS_ALL := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(LDOPT) $(LDFLAGS)
+
+FOLDERS := common policy audit ipc netd proxy sandbox-launcher cli
+include $(FOLDERS:%=%/module.mk)
+
+objs = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+lib = $(BUILD)/lib/lib$(1).a
+
+.PHONY: all
+all: $(BUILD)/eclusa $(BUILD)/eclusa-netd $(BUILD)/eclusa-proxy
+
+$(BUILD)/obj/%.o: %.c Makefile VERSION
+	@mkdir -p $(@D)
+	@[ "$(V)" = 1 ] || echo "  CC      $<"
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+define folder_library
+$(call lib,$(1)): $$(call objs,$$($(subst -,_,$(1))_SOURCES))
+	@mkdir -p $$(@D)
+	@[ "$$(V)" = 1 ] || echo "  AR      $$@"
+	@rm -f $$@
+	$$(Q)$$(AR) rcs $$@ $$^
+endef
+$(foreach f,$(FOLDERS),$(eval $(call folder_library,$(f))))
+
+link = @[ "$(V)" = 1 ] || echo "  LINK    $@"; mkdir -p $(@D); \
+	$(if $(filter 1,$(V)),set -x;) $(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ $(PKG_LIBS)
+
+$(BUILD)/eclusa: $(call objs,cli/main.c) $(call lib,cli) $(call lib,sandbox-launcher) \
+		$(call lib,policy) $(call lib,audit) $(call lib,ipc) $(call lib,common)
+	$(link)
+$(BUILD)/eclusa-netd: $(call objs,netd/main.c) $(call lib,netd) $(call lib,policy) \
+		$(call lib,audit) $(call lib,ipc) $(call lib,common)
+	$(link)
+$(BUILD)/eclusa-proxy: $(call objs,proxy/main.c) $(call lib,proxy) $(call lib,policy) \
+		$(call lib,audit) $(call lib,ipc) $(call lib,common)
+	$(link)
+
+include tests/module.mk
+
+.PHONY: install
+install: all
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DATADIR)/allowlists
+	install -m 0755 $(BUILD)/eclusa $(DESTDIR)$(BINDIR)/eclusa
+	install -m 0755 $(BUILD)/eclusa-netd $(BUILD)/eclusa-proxy $(DESTDIR)$(LIBEXECDIR)/
+	install -m 0644 docs/man/*.1 $(DESTDIR)$(MANDIR)/man1/
+	install -m 0644 allowlists/*.allow $(DESTDIR)$(DATADIR)/allowlists/
+
+.PHONY: deps deps-test deps-bench
+deps deps-test deps-bench:
+	@packaging/deps.sh $@
+
+.PHONY: demo
+demo: deps all
+	@demo/run.sh
+
+.PHONY: format clean help
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+clean:
+	rm -rf build
+help:
+	@echo "targets: all test demo bench check san-test install deps deps-test deps-bench format clean"
+	@echo "options: V=1 SAN=1 CC=clang DESTDIR= PREFIX=    make demo ONLINE=1"
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

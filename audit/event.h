@@ -1,0 +1,69 @@
+/*
+ * One audit event: what happened, as data, and its OCSF 1.8 line (audit.md 1.3). Peer text in it is
+ * escaped, redacted and cut here and nowhere else.
+ */
+#ifndef ECLUSA_AUDIT_EVENT_H
+#define ECLUSA_AUDIT_EVENT_H
+
+#include "common/address.h"
+#include "common/buf.h"
+#include "common/id.h"
+#include "common/reason.h"
+
+#define AUDIT_LINE_BYTES_MAX 8192 /* what syslog receivers should take (RFC 5425) */
+
+enum audit_class { AUDIT_HTTP, AUDIT_NETWORK, AUDIT_PROCESS, AUDIT_ENTITY, AUDIT_LIFECYCLE };
+
+/** Borrowed pointers; NULL, 0 or empty slice = not known. Times are wall ms UTC. */
+struct audit_event {
+	enum audit_class class;
+	unsigned activity; /* OCSF activity_id of the class */
+	enum reason reason;
+	const char *uid;         /* UUIDv7, metadata.uid; the same in a decision and its final event */
+	const char *correlation; /* request id */
+	const char *detail;      /* status_detail */
+	bool recovered;          /* completed after a crash: unmapped.eclusa.recovered */
+	uint64_t start_ms, end_ms;
+
+	const char *sandbox_id, *sandbox_name;
+	const char *profile, *policy_version;
+	bool observe;
+	const char *rule_id, *rule_place, *rule_text; /* rule_place = file:line; NULL id = default */
+	const char *rule_owner, *rule_ticket;
+	bool rule_allows;
+
+	const char *door;       /* explicit, transparent, dns, packet */
+	const char *tls_mode;   /* inspect, splice */
+	const char *connection; /* connection id */
+	struct address source, destination; /* family 0 = unknown */
+	uint16_t source_port, destination_port;
+	struct slice host;      /* decided on */
+	struct slice connect_host, sni, host_header; /* when they differ: host_sources */
+
+	struct slice method, scheme, path; /* path without query; peer text */
+	bool has_query;
+	struct slice user_agent, content_type;
+	unsigned status;
+	uint64_t bytes_in, bytes_out; /* in = towards the sandbox, out = left the sandbox */
+	const char *tls_version, *tls_cipher, *tls_certificate_subject, *tls_certificate_issuer;
+
+	const char *suggestion; /* --allow text that would admit it: unmapped.eclusa.allow */
+	uint64_t count;         /* aggregated refusals */
+	const char *address_class; /* class of a refused packet */
+
+	char *const *argv;      /* process events */
+	int64_t pid;
+	const char *verdict;
+	int exit_code, signal;
+	uint64_t wall_ms, cpu_ms, memory_peak_bytes;
+};
+
+/**
+ * Append the event to @out as a line without newline, metadata last but one and unmapped last, so that the
+ * segment writer can add what only it knows: sequence and logged_time at *ret_metadata_end (an offset
+ * from the line's first byte, just before metadata's closing brace).
+ * @return 0, -ENOBUFS when it can't be made to fit AUDIT_LINE_BYTES_MAX even cut, -ENOMEM.
+ */
+int audit_event_write(const struct audit_event *e, struct buf *out, size_t *ret_metadata_end);
+
+#endif

@@ -1,0 +1,29 @@
+/* A segment: one append-only file of event lines. Whoever writes it owns the sequence; one writer at a time. */
+#ifndef ECLUSA_AUDIT_SEGMENT_H
+#define ECLUSA_AUDIT_SEGMENT_H
+
+#include "audit/event.h"
+#include "audit/ring.h"
+#include "common/failure.h"
+
+struct audit_segment;
+
+/** Default folder: /var/log/eclusa for root, else $XDG_STATE_HOME/eclusa/audit, else ~/.local/state/eclusa/audit. */
+int audit_folder_default(bool root, char *ret_path, size_t capacity, struct failure *why);
+/** Create (0700, parents too) and open an audit folder. @return descriptor or negative errno. */
+int audit_folder_open(const char *path, struct failure *why);
+/** Complete what dead runs left: rings that nobody holds locked. Called at each start. @return how many were completed. */
+int audit_folder_recover(int folder_fd, struct failure *why);
+
+/** Create <utc>-<id>.jsonl (0600, O_APPEND, readable through the same descriptor). @return descriptor. */
+int audit_segment_create(int folder_fd, const char *id, char *ret_name, size_t capacity, struct failure *why);
+/** Start writing: finds the last sequence; completes a torn last line so that it stays one line. Borrows @fd. */
+int audit_segment_attach(int fd, struct audit_segment **ret, struct failure *why);
+void audit_segment_free(struct audit_segment *s);
+/** Add sequence and logged time, append one line with one write(). @return 0 or negative errno (nothing half-written stays). */
+int audit_segment_append(struct audit_segment *s, struct audit_entry entry);
+int audit_segment_append_event(struct audit_segment *s, const struct audit_event *e);
+/** Move all finished lines of a ring, advancing only after write(). With @orphaned also open decisions, marked recovered. @return lines or negative errno. */
+int audit_segment_drain(struct audit_segment *s, struct audit_ring *ring, bool orphaned);
+
+#endif

@@ -1,0 +1,48 @@
+/* A growable byte buffer with a limit: bytes are appended at the end and consumed at the front. */
+#ifndef ECLUSA_COMMON_BUF_H
+#define ECLUSA_COMMON_BUF_H
+
+#include "common/slice.h"
+
+#include <stdarg.h>
+
+/** Owned bytes [start, end) of @data; never grows past @limit. Zero-initialise or buf_init(). */
+struct buf {
+	char *data;
+	size_t start;
+	size_t end;
+	size_t capacity;
+	size_t limit; /* bytes; 0 means BUF_LIMIT_DEFAULT */
+	bool failed;  /* sticky: an append did not fit or memory ran out */
+};
+
+#define BUF_LIMIT_DEFAULT ((size_t)16 << 20)
+
+void buf_init(struct buf *b, size_t limit);
+/** Release the memory and leave an empty, usable buffer of the same limit. */
+void buf_fini(struct buf *b);
+
+static inline size_t buf_len(const struct buf *b)
+{
+	return b->end - b->start;
+}
+
+static inline struct slice buf_slice(const struct buf *b)
+{
+	return (struct slice){b->data == NULL ? NULL : b->data + b->start, b->end - b->start};
+}
+
+/** Room for @want more bytes at *ret_ptr; follow with buf_grew(). @return 0, -ENOBUFS, -ENOMEM. */
+int buf_reserve(struct buf *b, size_t want, char **ret_ptr);
+void buf_grew(struct buf *b, size_t len);
+/** Drop @len bytes at the front. */
+void buf_consume(struct buf *b, size_t len);
+/** Drop everything, keep the memory. */
+void buf_clear(struct buf *b);
+
+/** Appends. @return 0, -ENOBUFS (limit), -ENOMEM; the failure is sticky in b->failed. */
+int buf_append(struct buf *b, struct slice text);
+int buf_append_text(struct buf *b, const char *text);
+int buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,166 @@
+/* See json.h. */
+#include "common/json.h"
+
+#include <stdio.h>
+
+void json_open(struct json *j, struct buf *out)
+{
+	*j = (struct json){.out = out};
+}
+
+/** Length of the well-formed UTF-8 character at the front, 0 if there is none. */
+static size_t utf8_length(struct slice text)
+{
+	unsigned char lead = (unsigned char)text.ptr[0];
+	size_t len = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : (lead & 0xf0) == 0xe0 ? 3 : 4;
+	if ((lead >= 0x80 && lead < 0xc2) || lead > 0xf4 || text.len < len)
+		return 0;
+	for (size_t i = 1; i < len; i++) {
+		if (((unsigned char)text.ptr[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	unsigned char second = len > 1 ? (unsigned char)text.ptr[1] : 0;
+	bool overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
+	bool surrogate = lead == 0xed && second >= 0xa0;
+	bool beyond = lead == 0xf4 && second >= 0x90;
+	return overlong || surrogate || beyond ? 0 : len;
+}
+
+bool utf8_valid(struct slice text)
+{
+	while (text.len > 0) {
+		size_t len = utf8_length(text);
+		if (len == 0)
+			return false;
+		text.ptr += len;
+		text.len -= len;
+	}
+	return true;
+}
+
+static bool is_line_separator(struct slice text)
+{
+	return slice_starts(text, SLICE("\xe2\x80\xa8")) || slice_starts(text, SLICE("\xe2\x80\xa9"));
+}
+
+/** Write one escaped character from the front of @text; returns how many bytes it took. */
+static size_t json_character(struct buf *out, struct slice text)
+{
+	unsigned char c = (unsigned char)text.ptr[0];
+	size_t len = utf8_length(text);
+	if (len == 0) {
+		(void)buf_append(out, SLICE("\\ufffd")); /* errors are sticky in the buf */
+		return 1;
+	}
+	if (c == '"' || c == '\\')
+		(void)buf_printf(out, "\\%c", c);
+	else if (c < 0x20 || c == 0x7f)
+		(void)buf_printf(out, "\\u%04x", c);
+	else if (len == 3 && is_line_separator(text))
+		(void)buf_append_text(out, text.ptr[2] == '\xa8' ? "\\u2028" : "\\u2029");
+	else
+		(void)buf_append(out, slice_part(text, 0, len));
+	return len;
+}
+
+static void json_string(struct buf *out, struct slice value)
+{
+	(void)buf_append(out, SLICE("\""));
+	while (value.len > 0) {
+		size_t plain = 0;
+		while (plain < value.len && value.ptr[plain] >= 0x20 && value.ptr[plain] < 0x7f &&
+			value.ptr[plain] != '"' && value.ptr[plain] != '\\')
+			plain++;
+		size_t took = plain;
+		if (plain > 0)
+			(void)buf_append(out, slice_part(value, 0, plain));
+		else
+			took = json_character(out, value);
+		value.ptr += took;
+		value.len -= took;
+	}
+	(void)buf_append(out, SLICE("\""));
+}
+
+/** Comma and key in front of a value. */
+static void json_lead(struct json *j, const char *key)
+{
+	if (j->comma)
+		(void)buf_append(j->out, SLICE(","));
+	if (key != NULL) {
+		json_string(j->out, slice_of(key));
+		(void)buf_append(j->out, SLICE(":"));
+	}
+	j->comma = true;
+}
+
+void json_object(struct json *j, const char *key)
+{
+	json_lead(j, key);
+	(void)buf_append(j->out, SLICE("{"));
+	j->comma = false;
+}
+
+void json_object_end(struct json *j)
+{
+	(void)buf_append(j->out, SLICE("}"));
+	j->comma = true;
+}
+
+void json_array(struct json *j, const char *key)
+{
+	json_lead(j, key);
+	(void)buf_append(j->out, SLICE("["));
+	j->comma = false;
+}
+
+void json_array_end(struct json *j)
+{
+	(void)buf_append(j->out, SLICE("]"));
+	j->comma = true;
+}
+
+void json_slice(struct json *j, const char *key, struct slice value)
+{
+	json_lead(j, key);
+	json_string(j->out, value);
+}
+
+void json_text(struct json *j, const char *key, const char *value)
+{
+	json_slice(j, key, slice_of(value));
+}
+
+void json_uint(struct json *j, const char *key, uint64_t value)
+{
+	json_lead(j, key);
+	(void)buf_printf(j->out, "%llu", (unsigned long long)value);
+}
+
+void json_int(struct json *j, const char *key, int64_t value)
+{
+	json_lead(j, key);
+	(void)buf_printf(j->out, "%lld", (long long)value);
+}
+
+void json_bool(struct json *j, const char *key, bool value)
+{
+	json_lead(j, key);
+	(void)buf_append_text(j->out, value ? "true" : "false");
+}
+
+void json_null(struct json *j, const char *key)
+{
+	json_lead(j, key);
+	(void)buf_append(j->out, SLICE("null"));
+}
+
+void json_format(struct json *j, const char *key, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args); /* cut on purpose */
+	va_end(args);
+	json_text(j, key, text);
+}

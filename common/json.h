@@ -1,0 +1,33 @@
+/* Writing JSON into a buf: escaping done once, here. Parsing is jansson's, at trusted edges only. */
+#ifndef ECLUSA_COMMON_JSON_H
+#define ECLUSA_COMMON_JSON_H
+
+#include "common/buf.h"
+
+/** A writer that puts commas where they belong. Errors are sticky in the buf. */
+struct json {
+	struct buf *out;
+	bool comma; /* the next member or element needs one before it */
+};
+
+void json_open(struct json *j, struct buf *out);
+/** @key NULL inside an array or at the top. */
+void json_object(struct json *j, const char *key);
+void json_object_end(struct json *j);
+void json_array(struct json *j, const char *key);
+void json_array_end(struct json *j);
+/** Bytes as a string: quotes, control bytes, U+2028/9 and DEL escaped, invalid UTF-8 as U+FFFD. */
+void json_slice(struct json *j, const char *key, struct slice value);
+void json_text(struct json *j, const char *key, const char *value);
+void json_uint(struct json *j, const char *key, uint64_t value);
+void json_int(struct json *j, const char *key, int64_t value);
+void json_bool(struct json *j, const char *key, bool value);
+void json_null(struct json *j, const char *key);
+/** Formatted text as a string value. */
+void json_format(struct json *j, const char *key, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/** Whether these bytes are well-formed UTF-8 (RFC 3629: no overlongs, surrogates, above U+10FFFF). */
+bool utf8_valid(struct slice text);
+
+#endif

@@ -1,0 +1,3 @@
+common_SOURCES := common/address.c common/buf.c common/clock.c common/digest.c common/failure.c \
+	common/file.c common/id.c common/json.c common/log.c common/privilege.c common/reason.c \
+	common/slice.c

@@ -1,0 +1,146 @@
+/*
+ * What launcher, netd and the proxy's super say to one another. Three seqpacket channels:
+ * launcher-netd (which is also the lease: its end is the eviction), launcher-super, netd-super.
+ * Structs are fixed-size, zero-filled, host byte order; text is NUL-terminated; each message starts with its kind.
+ */
+#ifndef ECLUSA_IPC_MESSAGE_H
+#define ECLUSA_IPC_MESSAGE_H
+
+#include "common/address.h"
+#include "common/id.h"
+
+#include <assert.h>
+
+enum message_kind {
+	MESSAGE_FAILED = 1,     /* anyone: what was asked could not be done */
+	MESSAGE_NETD_START,     /* launcher -> netd */
+	MESSAGE_LEASE,          /* launcher -> netd */
+	MESSAGE_LEASE_GRANTED,  /* netd -> launcher, with the sandbox's network namespace */
+	MESSAGE_COUNTERS,       /* launcher -> netd: bare header */
+	MESSAGE_COUNTERS_READ,  /* netd -> launcher */
+	MESSAGE_LISTENERS,      /* netd -> super, with listeners and the dial guard's socket */
+	MESSAGE_SANDBOX_ADD,    /* netd -> super */
+	MESSAGE_SANDBOX_ADDED,  /* super -> netd, after the worker acknowledged */
+	MESSAGE_SANDBOX_REMOVE, /* netd -> super; flows are cut */
+	MESSAGE_PROXY_START,    /* launcher -> super, with descriptors */
+	MESSAGE_PROXY_READY,    /* super -> launcher */
+	MESSAGE_PROXY_FINISH,   /* launcher -> super: bare header; end flows, record, quit */
+	MESSAGE_PROXY_FINISHED, /* super -> launcher: bare header; everything is recorded */
+};
+
+struct message_header {
+	uint32_t kind;
+	uint32_t reserved;
+};
+
+#define MESSAGE_TEXT_BYTES    1024
+#define MESSAGE_NAME_BYTES    64
+#define MESSAGE_OPENED_MAX    256
+#define MESSAGE_RESOLVERS_MAX 4
+#define MESSAGE_WORKERS_MAX   8
+
+struct message_failed {
+	struct message_header header;
+	int32_t code; /* negative errno */
+	uint32_t reserved;
+	char text[MESSAGE_TEXT_BYTES];
+};
+
+/** An address and port that the dial guard lets the proxy's uid reach beyond public ones. */
+struct message_opened {
+	struct cidr prefix;
+	uint8_t protocol; /* IPPROTO_TCP, IPPROTO_UDP; 0 = both */
+	uint8_t reserved;
+	uint16_t port_first, port_last;
+};
+
+struct message_netd_start {
+	struct message_header header;
+	uint32_t workers;
+	uint32_t proxy_uid; /* uid of the dial guard's subject; used only with dial_guard */
+	uint32_t dial_guard; /* 1: root of the initial user namespace, load it in the current network namespace */
+	uint32_t opened_count;
+	struct message_opened opened[MESSAGE_OPENED_MAX];
+};
+
+struct message_lease {
+	struct message_header header;
+	char sandbox_id[SANDBOX_ID_BYTES];
+	char profile[MESSAGE_NAME_BYTES];
+};
+
+struct message_lease_granted {
+	struct message_header header;
+	struct address sandbox; /* its own address */
+	struct address service; /* where the proxy listens */
+	uint16_t explicit_port;
+	uint16_t reserved[3];
+};
+
+/** Classes under which the gateway counts refusals, per sandbox. */
+enum packet_class {
+	PACKET_PRIVATE,
+	PACKET_LINK_LOCAL,
+	PACKET_METADATA,
+	PACKET_SPECIAL,  /* other special-purpose addresses */
+	PACKET_PUBLIC,   /* public literal */
+	PACKET_SERVICE,  /* other ports of the service address */
+	PACKET_UDP,      /* UDP to any address */
+	PACKET_CLASS_COUNT
+};
+
+struct message_counters_read {
+	struct message_header header;
+	uint64_t packets[PACKET_CLASS_COUNT];
+};
+
+/** Descriptors: explicit listeners, one a worker (SO_REUSEPORT, steered by source address), then the guard's netlink socket if has_guard. */
+struct message_listeners {
+	struct message_header header;
+	uint32_t count;
+	uint32_t has_guard;
+};
+
+struct message_sandbox {
+	struct message_header header;
+	char sandbox_id[SANDBOX_ID_BYTES];
+	char profile[MESSAGE_NAME_BYTES];
+	struct address address;
+};
+
+/**
+ * Descriptors, in this order: policy bundle (memory file), audit segment, one ring a worker, system CA bundle,
+ * then those that flags announce: upstream CA, hosts file (memory file).
+ */
+struct message_proxy_start {
+	struct message_header header;
+	uint32_t workers;
+	uint32_t uid;        /* run as this user; 0 = stay (ordinary user) */
+	uint32_t has_upstream_ca;
+	uint32_t has_hosts;
+	uint32_t resolver_count;
+	uint32_t reserved;
+	struct {
+		struct address address;
+		uint16_t port;
+	} resolvers[MESSAGE_RESOLVERS_MAX];
+};
+
+#define MESSAGE_CA_PEM_BYTES 4096
+
+struct message_proxy_ready {
+	struct message_header header;
+	uint32_t ca_len;
+	uint32_t reserved;
+	char ca_pem[MESSAGE_CA_PEM_BYTES]; /* the CA certificate that sandboxes must trust */
+};
+
+static_assert(sizeof(struct message_header) == 8, "wire size");
+static_assert(sizeof(struct message_failed) == 16 + MESSAGE_TEXT_BYTES, "wire size");
+
+const char *packet_class_name(enum packet_class class);
+
+/** Send MESSAGE_FAILED. Errors are ignored: the peer learns from the end of the channel. */
+void message_send_failed(int fd, int code, const char *text);
+
+#endif

@@ -1,0 +1,1 @@
+ipc_SOURCES := ipc/channel.c ipc/fault.c ipc/message.c

@@ -1,0 +1,1 @@
+netd_SOURCES :=

@@ -1,0 +1,110 @@
+/*
+ * A compiled policy: immutable, shared by reference, asked for verdicts. Pure: no I/O, no clock of its own.
+ * Text becomes a bundle (source.h) and a bundle a policy (this file), so that a process without a
+ * file system can compile what another one read.
+ */
+#ifndef ECLUSA_POLICY_POLICY_H
+#define ECLUSA_POLICY_POLICY_H
+
+#include "common/digest.h"
+#include "common/failure.h"
+#include "common/reason.h"
+#include "policy/host.h"
+#include "policy/target.h"
+
+enum policy_scheme { POLICY_SCHEME_HTTP, POLICY_SCHEME_HTTPS };
+
+struct policy;  /* owned by policy_compile()'s caller */
+struct profile; /* borrowed from its policy */
+
+/** What of a rule other parts need. Borrowed from its policy. */
+struct rule {
+	const char *id;    /* id= or "<file>:<line>" */
+	const char *file;  /* as the user named it; "--allow" for rules of the command line */
+	unsigned line;     /* 1-based; for --allow the number of the option */
+	const char *text;  /* the rule as written, one line */
+	const char *owner; /* NULL when absent; likewise ticket */
+	const char *ticket;
+	bool allow;
+	bool encoded_slash;
+	bool query_denied;
+	uint64_t req_body_bytes;  /* limits of one message */
+	uint64_t resp_body_bytes;
+	const struct cidr *addresses; /* addr= beyond public ones */
+	size_t address_count;
+};
+
+/** A question. For policy_decide_host() only host, port and scheme count. */
+struct policy_question {
+	const struct host *host;
+	uint16_t port;
+	enum policy_scheme scheme;
+	struct slice method;
+	struct slice path; /* normalised */
+	bool has_query;
+	bool encoded_slash;
+	uint64_t now_ms; /* wall clock, for expires= */
+};
+
+#define POLICY_DETAIL_BYTES 256
+
+/** An answer. @rule NULL when no rule decided (deny.default). */
+struct policy_verdict {
+	enum reason reason;
+	const struct rule *rule;
+	char detail[POLICY_DETAIL_BYTES]; /* one sentence for people: what was wrong and what the near rule allows */
+};
+
+#define POLICY_DIAGNOSTICS_MAX 100
+
+/** A finding in policy text. Prints as file:line:column: severity: CODE: text. */
+struct policy_diagnostic {
+	char file[256];
+	unsigned line;
+	unsigned column;
+	bool error;
+	char code[32];
+	char text[256];
+};
+
+struct policy_report {
+	struct policy_diagnostic items[POLICY_DIAGNOSTICS_MAX];
+	size_t count;
+	size_t errors; /* also those beyond items[] */
+};
+
+/** Format as one line without newline. @return to */
+char *policy_diagnostic_format(const struct policy_diagnostic *d, char *to, size_t capacity);
+
+/**
+ * Compile a bundle. @report (may not be NULL) gets findings in order of place. @return 0; -EINVAL with
+ * at least one error in the report and *ret_policy untouched; -ENOMEM.
+ */
+int policy_compile(struct slice bundle, struct policy **ret_policy, struct policy_report *report);
+void policy_free(struct policy *p);
+
+/** By name, or the only profile when @name is NULL or "". On failure the line names the profiles there are. */
+int policy_profile(const struct policy *p, const char *name, const struct profile **ret, struct failure *why);
+const char *profile_name(const struct profile *p);
+/** sha256 of the canonical dump of the profile's effective rules, hex. */
+const char *profile_digest(const struct profile *p);
+
+/** Could some request to this host, port and scheme be allowed? Asked before a name is looked up. */
+void policy_decide_host(const struct profile *p, const struct policy_question *q, struct policy_verdict *ret);
+/** The verdict on one request. An allow names the most specific allow rule; its limits hold. */
+void policy_decide(const struct profile *p, const struct policy_question *q, struct policy_verdict *ret);
+
+/**
+ * Whether an address may be dialled for a decision of @rule: public ones, and what its addr= opens.
+ * @return REASON_ALLOW_RULE or the deny reason (address-metadata, address-private).
+ */
+enum reason policy_admit_address(const struct rule *rule, const struct address *a);
+
+/** Call @visit for every prefix that some rule's addr= opens, with its ports (packet filter). */
+typedef void policy_visit_opened(const struct cidr *prefix, uint16_t port_first, uint16_t port_last, void *arg);
+void policy_opened(const struct policy *p, policy_visit_opened *visit, void *arg);
+
+/** The narrowest rule text that would admit the question, as `--allow` takes it: "h:8443 POST /v1/x". @return to */
+char *policy_suggest(const struct policy_question *q, char *to, size_t capacity);
+
+#endif

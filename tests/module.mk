@@ -1,0 +1,64 @@
+# Tests. A unit test is tests/unit/test_<folder>_<what>.c and links that folder's library with those it
+# stands on; a fuzz target is tests/fuzz/fuzz_<folder>_<what>.c with its corpus in tests/fuzz/corpus/<folder>_<what>/.
+
+LIBS_common := common
+LIBS_policy := policy common
+LIBS_audit := audit common
+LIBS_ipc := ipc common
+LIBS_netd := netd policy audit ipc common
+LIBS_proxy := proxy policy audit ipc common
+LIBS_launcher := sandbox-launcher policy audit ipc common
+LIBS_cli := cli sandbox-launcher policy audit ipc common
+
+UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
+FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
+UNIT_BINARIES := $(UNIT_SOURCES:tests/unit/%.c=$(BUILD)/tests/%)
+REPLAY_BINARIES := $(FUZZ_SOURCES:tests/fuzz/%.c=$(BUILD)/tests/replay_%)
+FUZZER_BINARIES := $(FUZZ_SOURCES:tests/fuzz/%.c=build/fuzz/%)
+
+# folder name in tests/unit/test_<folder>_<what>.c
+test_folder = $(word 2,$(subst _, ,$(1)))
+test_libs = $(foreach l,$(LIBS_$(call test_folder,$(1))),$(call lib,$(l)))
+
+define unit_test
+$(BUILD)/tests/$(1): $(BUILD)/obj/tests/unit/$(1).o $(call test_libs,$(1))
+	@[ "$$(V)" = 1 ] || echo "  LINK    $$@"
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS_ALL) -o $$@ $$^ $$(PKG_LIBS) -lcmocka
+endef
+$(foreach t,$(UNIT_SOURCES:tests/unit/%.c=%),$(eval $(call unit_test,$(t))))
+
+define fuzz_replay
+$(BUILD)/tests/replay_$(1): $(BUILD)/obj/tests/fuzz/$(1).o $(BUILD)/obj/tests/fuzz/replay.o $(call test_libs,$(1))
+	@[ "$$(V)" = 1 ] || echo "  LINK    $$@"
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS_ALL) -o $$@ $$^ $$(PKG_LIBS)
+endef
+$(foreach t,$(FUZZ_SOURCES:tests/fuzz/%.c=%),$(eval $(call fuzz_replay,$(t))))
+
+# Coverage-guided fuzzing: `make fuzz FUZZ=fuzz_proxy_http1 FUZZ_SECONDS=60`
+FUZZ_SECONDS ?= 60
+define fuzzer
+build/fuzz/$(1): tests/fuzz/$(1).c $(foreach l,$(LIBS_$(call test_folder,$(1))),$$($(subst -,_,$(l))_SOURCES))
+	@mkdir -p $$(@D)
+	clang $$(CPPFLAGS_ALL) -std=gnu17 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $$@ $$^ $$(PKG_LIBS)
+endef
+$(foreach t,$(FUZZ_SOURCES:tests/fuzz/%.c=%),$(eval $(call fuzzer,$(t))))
+
+.PHONY: unit san-test fuzz
+unit: $(UNIT_BINARIES)
+fuzz: build/fuzz/$(FUZZ)
+	mkdir -p build/fuzz/work/$(FUZZ)
+	build/fuzz/$(FUZZ) -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 build/fuzz/work/$(FUZZ) tests/fuzz/corpus/$(FUZZ:fuzz_%=%)
+
+.PHONY: tests-build replay-build
+tests-build: all unit
+replay-build: $(REPLAY_BINARIES)
+
+.PHONY: test check bench
+test:
+	@tests/run.sh
+check:
+	@tests/check.sh
+bench:
+	@tests/bench/run.sh
