@@ -35,7 +35,8 @@ int address_parse_v6(struct slice text, struct address *ret)
 
 int address_parse(struct slice text, struct address *ret)
 {
-	return slice_find(text, ':') >= 0 ? address_parse_v6(text, ret) : address_parse_v4(text, ret);
+	return slice_find(text, ':') >= 0 ? address_parse_v6(text, ret)
+					  : address_parse_v4(text, ret);
 }
 
 char *address_format(const struct address *a, char to[static ADDRESS_TEXT_BYTES])
@@ -94,8 +95,14 @@ int cidr_parse(struct slice text, struct cidr *ret)
 	return 0;
 }
 
-#define V4(a, b, c, d, n)          {{4, {a, b, c, d}}, n}
-#define V6(n, ...)                 {{6, {__VA_ARGS__}}, n}
+#define V4(a, b, c, d, n)                                                                          \
+	{                                                                                          \
+		{4, {a, b, c, d}}, n                                                               \
+	}
+#define V6(n, ...)                                                                                 \
+	{                                                                                          \
+		{6, {__VA_ARGS__}}, n                                                              \
+	}
 
 /* IANA IPv4 and IPv6 special-purpose address registries, plus platform endpoints. */
 static const struct address_range ranges[] = {
@@ -219,23 +226,39 @@ int address_from_sockaddr(const struct sockaddr *sa, struct address *ret, uint16
 	return -EAFNOSUPPORT;
 }
 
-int address_parse_endpoint(struct slice text, uint16_t default_port, struct address *ret, uint16_t *ret_port)
+/** "[v6]" and what follows it, or "v4" and what follows its first colon. *ret_port empty: none was given. */
+static int endpoint_split(
+	struct slice text, struct slice *ret_host, struct slice *ret_port, bool *ret_bracketed)
 {
-	struct slice host = text;
-	struct slice port = {NULL, 0};
-	bool bracketed = slice_starts(text, SLICE("["));
-	if (bracketed) {
+	struct slice rest;
+	if (slice_starts(text, SLICE("["))) {
 		ptrdiff_t close_at = slice_find(text, ']');
 		if (close_at < 0)
 			return -EINVAL;
-		host = slice_part(text, 1, (size_t)close_at);
-		struct slice rest = slice_part(text, (size_t)close_at + 1, text.len);
-		if (rest.len > 0 && rest.ptr[0] != ':')
-			return -EINVAL;
-		port = slice_part(rest, 1, rest.len);
+		*ret_host = slice_part(text, 1, (size_t)close_at);
+		*ret_bracketed = true;
+		rest = slice_part(text, (size_t)close_at + 1, text.len);
 	} else {
-		(void)slice_split(text, ':', &host, &port); /* no colon: the whole is the host */
+		ptrdiff_t colon_at = slice_find(text, ':');
+		size_t host_len = colon_at < 0 ? text.len : (size_t)colon_at;
+		*ret_host = slice_part(text, 0, host_len);
+		*ret_bracketed = false;
+		rest = slice_part(text, host_len, text.len);
 	}
+	if (rest.len == 1 || (rest.len > 0 && rest.ptr[0] != ':'))
+		return -EINVAL;
+	*ret_port = slice_part(rest, 1, rest.len);
+	return 0;
+}
+
+int address_parse_endpoint(
+	struct slice text, uint16_t default_port, struct address *ret, uint16_t *ret_port)
+{
+	struct slice host;
+	struct slice port;
+	bool bracketed;
+	if (endpoint_split(text, &host, &port, &bracketed) < 0)
+		return -EINVAL;
 	struct address a;
 	uint64_t number = default_port;
 	if ((bracketed ? address_parse_v6(host, &a) : address_parse_v4(host, &a)) < 0)

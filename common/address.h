@@ -25,7 +25,7 @@ enum address_class {
 	ADDRESS_LOOPBACK,   /* 127/8, ::1, 0/8, :: */
 	ADDRESS_LINK_LOCAL, /* 169.254/16, fe80::/10 */
 	ADDRESS_METADATA,   /* cloud metadata and platform endpoints, some of which look public */
-	ADDRESS_SPECIAL,    /* every other IANA special-purpose, multicast, reserved, IPv4-in-IPv6 */
+	ADDRESS_SPECIAL, /* every other IANA special-purpose, multicast, reserved, IPv4-in-IPv6 */
 	ADDRESS_CLASS_COUNT
 };
 
@@ -62,6 +62,7 @@ const struct address_range *address_ranges(size_t *ret_count);
 socklen_t address_to_sockaddr(const struct address *a, uint16_t port, struct sockaddr_storage *ret);
 int address_from_sockaddr(const struct sockaddr *sa, struct address *ret, uint16_t *ret_port);
 /** "ADDR:PORT" or "[ADDR]:PORT"; with @default_port != 0 the port may be missing. */
-int address_parse_endpoint(struct slice text, uint16_t default_port, struct address *ret, uint16_t *ret_port);
+int address_parse_endpoint(
+	struct slice text, uint16_t default_port, struct address *ret, uint16_t *ret_port);
 
 #endif

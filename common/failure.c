@@ -7,7 +7,8 @@
 static void failure_format(struct failure *f, int code, const char *format, va_list args)
 {
 	f->code = code;
-	(void)vsnprintf(f->text, sizeof(f->text), format, args); /* a long line is cut, on purpose */
+	(void)vsnprintf(
+		f->text, sizeof(f->text), format, args); /* a long line is cut, on purpose */
 }
 
 int failure_set(struct failure *f, int code, const char *format, ...)

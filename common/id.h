@@ -2,8 +2,8 @@
 #ifndef ECLUSA_COMMON_ID_H
 #define ECLUSA_COMMON_ID_H
 
-#define UUID_TEXT_BYTES    37
-#define SANDBOX_ID_BYTES   16 /* "sb-" and 10 base32 digits, NUL included, rounded up */
+#define UUID_TEXT_BYTES  37
+#define SANDBOX_ID_BYTES 16 /* "sb-" and 10 base32 digits, NUL included, rounded up */
 
 /** A new UUIDv7 in lower-case text. @return to */
 char *uuid_new(char to[static UUID_TEXT_BYTES]);

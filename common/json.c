@@ -12,7 +12,10 @@ void json_open(struct json *j, struct buf *out)
 static size_t utf8_length(struct slice text)
 {
 	unsigned char lead = (unsigned char)text.ptr[0];
-	size_t len = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : (lead & 0xf0) == 0xe0 ? 3 : 4;
+	size_t len = lead < 0x80              ? 1
+		: lead >= 0xc2 && lead < 0xe0 ? 2
+		: (lead & 0xf0) == 0xe0       ? 3
+					      : 4;
 	if ((lead >= 0x80 && lead < 0xc2) || lead > 0xf4 || text.len < len)
 		return 0;
 	for (size_t i = 1; i < len; i++) {
@@ -40,7 +43,8 @@ bool utf8_valid(struct slice text)
 
 static bool is_line_separator(struct slice text)
 {
-	return slice_starts(text, SLICE("\xe2\x80\xa8")) || slice_starts(text, SLICE("\xe2\x80\xa9"));
+	return slice_starts(text, SLICE("\xe2\x80\xa8")) ||
+		slice_starts(text, SLICE("\xe2\x80\xa9"));
 }
 
 /** Write one escaped character from the front of @text; returns how many bytes it took. */

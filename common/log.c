@@ -22,7 +22,8 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
 	if (level > log_threshold)
 		return;
 	char line[2048];
-	int used = snprintf(line, sizeof(line) - 1, "%s: %s: %s ", log_program, level_names[level], event);
+	int used = snprintf(
+		line, sizeof(line) - 1, "%s: %s: %s ", log_program, level_names[level], event);
 	if (used < 0 || (size_t)used >= sizeof(line) - 1)
 		return;
 	va_list args;

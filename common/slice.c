@@ -24,7 +24,7 @@ bool slice_starts(struct slice text, struct slice prefix)
 bool slice_ends(struct slice text, struct slice suffix)
 {
 	return text.len >= suffix.len &&
-	       slice_equal(slice_part(text, text.len - suffix.len, text.len), suffix);
+		slice_equal(slice_part(text, text.len - suffix.len, text.len), suffix);
 }
 
 ptrdiff_t slice_find(struct slice text, char byte)

@@ -47,10 +47,12 @@ int channel_send(int fd, const void *bytes, size_t len, const int *fds, size_t f
 }
 
 /** Move received descriptors to @ret_fds; close those that do not fit. */
-static size_t channel_descriptors(struct msghdr *message, int *ret_fds, size_t capacity, bool *ret_over)
+static size_t channel_descriptors(
+	struct msghdr *message, int *ret_fds, size_t capacity, bool *ret_over)
 {
 	size_t count = 0;
-	for (struct cmsghdr *head = CMSG_FIRSTHDR(message); head != NULL; head = CMSG_NXTHDR(message, head)) {
+	for (struct cmsghdr *head = CMSG_FIRSTHDR(message); head != NULL;
+		head = CMSG_NXTHDR(message, head)) {
 		if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
 			continue;
 		size_t here = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -103,13 +105,15 @@ int channel_receive_until(int fd, uint64_t deadline_ns, void *bytes, size_t capa
 {
 	for (;;) {
 		uint64_t now = clock_monotonic_ns();
-		uint64_t left_ms = now >= deadline_ns ? 0 : (deadline_ns - now + NS_PER_MS - 1) / NS_PER_MS;
+		uint64_t left_ms =
+			now >= deadline_ns ? 0 : (deadline_ns - now + NS_PER_MS - 1) / NS_PER_MS;
 		struct pollfd wait = {.fd = fd, .events = POLLIN};
 		int r = poll(&wait, 1, left_ms > INT32_MAX ? INT32_MAX : (int)left_ms);
 		if (r < 0 && errno != EINTR)
 			return -errno;
 		if (r > 0)
-			return channel_receive(fd, bytes, capacity, ret_fds, fd_capacity, ret_fd_count);
+			return channel_receive(
+				fd, bytes, capacity, ret_fds, fd_capacity, ret_fd_count);
 		if (r == 0 && left_ms == 0)
 			return -ETIMEDOUT;
 	}

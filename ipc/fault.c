@@ -16,7 +16,8 @@ void fault_point(const char *point)
 	struct slice name = slice_of(wanted);
 	struct slice rest;
 	uint64_t pass = 1;
-	if (slice_split(slice_of(wanted), ':', &name, &rest) && slice_decimal(rest, 1000000, false, &pass) < 0)
+	if (slice_split(slice_of(wanted), ':', &name, &rest) &&
+		slice_decimal(rest, 1000000, false, &pass) < 0)
 		return;
 	if (!slice_equal(name, slice_of(point)) || ++passes != pass)
 		return;

@@ -58,7 +58,8 @@ struct message_netd_start {
 	struct message_header header;
 	uint32_t workers;
 	uint32_t proxy_uid; /* uid of the dial guard's subject; used only with dial_guard */
-	uint32_t dial_guard; /* 1: root of the initial user namespace, load it in the current network namespace */
+	uint32_t
+		dial_guard; /* 1: root of the initial user namespace, load it in the current network namespace */
 	uint32_t opened_count;
 	struct message_opened opened[MESSAGE_OPENED_MAX];
 };
@@ -82,10 +83,10 @@ enum packet_class {
 	PACKET_PRIVATE,
 	PACKET_LINK_LOCAL,
 	PACKET_METADATA,
-	PACKET_SPECIAL,  /* other special-purpose addresses */
-	PACKET_PUBLIC,   /* public literal */
-	PACKET_SERVICE,  /* other ports of the service address */
-	PACKET_UDP,      /* UDP to any address */
+	PACKET_SPECIAL, /* other special-purpose addresses */
+	PACKET_PUBLIC,  /* public literal */
+	PACKET_SERVICE, /* other ports of the service address */
+	PACKET_UDP,     /* UDP to any address */
 	PACKET_CLASS_COUNT
 };
 
@@ -115,7 +116,7 @@ struct message_sandbox {
 struct message_proxy_start {
 	struct message_header header;
 	uint32_t workers;
-	uint32_t uid;        /* run as this user; 0 = stay (ordinary user) */
+	uint32_t uid; /* run as this user; 0 = stay (ordinary user) */
 	uint32_t has_upstream_ca;
 	uint32_t has_hosts;
 	uint32_t resolver_count;

@@ -25,13 +25,15 @@ struct keeper_reply {
 	uint32_t id;
 	uint16_t der_len;
 	uint16_t reserved;
-	uint8_t der[KEEPER_DER_BYTES]; /* the leaf; the issuer is the CA that every worker context has as PEM */
+	uint8_t der
+		[KEEPER_DER_BYTES]; /* the leaf; the issuer is the CA that every worker context has as PEM */
 };
 
 struct keeper_context {
-	const int *worker_fds; /* one seqpacket end a worker; super replaces none: a restarted worker inherits the same channel */
+	const int *
+		worker_fds; /* one seqpacket end a worker; super replaces none: a restarted worker inherits the same channel */
 	unsigned worker_count;
-	int ready_fd;          /* where the CA certificate's PEM goes once, when made */
+	int ready_fd; /* where the CA certificate's PEM goes once, when made */
 	const struct policy *policy;
 };
 

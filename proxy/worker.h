@@ -12,14 +12,14 @@
 /** Borrowed by worker_run(); made by super, which keeps what a restarted worker needs again. */
 struct worker_context {
 	unsigned index;
-	int channel_fd;       /* seqpacket to super: MESSAGE_SANDBOX_ADD/ADDED/REMOVE, MESSAGE_PROXY_FINISH/FINISHED */
-	int keeper_fd;        /* seqpacket to the keeper: keeper.h */
-	int recorder_fd;      /* one byte wakes the recorder after a line entered the ring; non-blocking */
-	int explicit_fd;      /* listening socket in the gateway namespace */
-	int guard_fd;         /* held only so that the dial guard lives; -1 without one */
-	int ca_bundle_fd;     /* PEM roots of the system */
-	int upstream_ca_fd;   /* more PEM roots, or -1 */
-	struct slice hosts;   /* text of --hosts: "ADDR NAME..." lines; empty without */
+	int channel_fd; /* seqpacket to super: MESSAGE_SANDBOX_ADD/ADDED/REMOVE, MESSAGE_PROXY_FINISH/FINISHED */
+	int keeper_fd;   /* seqpacket to the keeper: keeper.h */
+	int recorder_fd; /* one byte wakes the recorder after a line entered the ring; non-blocking */
+	int explicit_fd;    /* listening socket in the gateway namespace */
+	int guard_fd;       /* held only so that the dial guard lives; -1 without one */
+	int ca_bundle_fd;   /* PEM roots of the system */
+	int upstream_ca_fd; /* more PEM roots, or -1 */
+	struct slice hosts; /* text of --hosts: "ADDR NAME..." lines; empty without */
 	struct audit_ring *ring;
 	const struct policy *policy;
 	const struct message_proxy_start *start; /* resolvers */
