@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void failure_format(struct failure *f, int code, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void failure_format(
+	struct failure *f, int code, const char *format, va_list args)
 {
 	f->code = code;
 	(void)vsnprintf(
