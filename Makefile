@@ -4,6 +4,7 @@
 #   make            build/eclusa build/eclusa-netd build/eclusa-proxy
 #   make V=1        show commands        make SAN=1   ASan and UBSan, in build/san
 #   make CC=clang   another compiler     make help    every target
+#   make demo       the main job         make test    every test; both install what they need
 
 V ?= 0
 SAN ?= 0
@@ -13,6 +14,8 @@ BINDIR ?= $(PREFIX)/bin
 LIBEXECDIR ?= $(PREFIX)/libexec/eclusa
 MANDIR ?= $(PREFIX)/share/man
 DATADIR ?= $(PREFIX)/share/eclusa
+DOCDIR ?= $(PREFIX)/share/doc/eclusa
+COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 VERSION := $(shell cat VERSION)
 Q := $(if $(filter 1,$(V)),,@)
 
@@ -36,6 +39,16 @@ CPPFLAGS_ALL := -D_GNU_SOURCE -I. -I$(BUILD) -DECLUSA_VERSION='"$(VERSION)"' \
 CFLAGS_ALL := -std=gnu17 $(WARN) $(OPT) $(HARDEN) $(CFLAGS)
 LDFLAGS_ALL := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(LDOPT) $(LDFLAGS)
 
+# Objects are made anew when the compiler or a flag changed since they were made.
+COMPILE := $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL)
+ifneq ($(filter-out clean help deps deps-test deps-bench demo test check bench,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(COMPILE),$(file <$(BUILD)/flags))
+$(shell mkdir -p $(BUILD))
+$(file >$(BUILD)/flags,$(COMPILE))
+endif
+endif
+libraries_present = $(if $(PKG_LIBS),,$(error a library is missing; `make deps` installs it: $(PKGS)))
+
 FOLDERS := common policy audit ipc netd proxy sandbox-launcher cli
 include $(FOLDERS:%=%/module.mk)
 
@@ -45,10 +58,11 @@ lib = $(BUILD)/lib/lib$(1).a
 .PHONY: all
 all: $(BUILD)/eclusa $(BUILD)/eclusa-netd $(BUILD)/eclusa-proxy
 
-$(BUILD)/obj/%.o: %.c Makefile VERSION
+$(BUILD)/obj/%.o: %.c Makefile VERSION $(BUILD)/flags
+	$(libraries_present)
 	@mkdir -p $(@D)
 	@[ "$(V)" = 1 ] || echo "  CC      $<"
-	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
 
 define folder_library
 $(call lib,$(1)): $$(call objs,$$($(subst -,_,$(1))_SOURCES))
@@ -76,19 +90,24 @@ include tests/module.mk
 
 .PHONY: install
 install: all
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DATADIR)/allowlists
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR) \
+		$(DESTDIR)$(DATADIR)/allowlists $(DESTDIR)$(COMPLETIONDIR)
 	install -m 0755 $(BUILD)/eclusa $(DESTDIR)$(BINDIR)/eclusa
 	install -m 0755 $(BUILD)/eclusa-netd $(BUILD)/eclusa-proxy $(DESTDIR)$(LIBEXECDIR)/
 	install -m 0644 docs/man/*.1 $(DESTDIR)$(MANDIR)/man1/
-	install -m 0644 allowlists/*.allow $(DESTDIR)$(DATADIR)/allowlists/
+	install -m 0644 README.md SECURITY.md LICENSE docs/*.md $(DESTDIR)$(DOCDIR)/
+	install -m 0644 $(wildcard allowlists/*.allow allowlists/*.md) $(DESTDIR)$(DATADIR)/allowlists/
+	install -m 0644 packaging/completion/eclusa.bash $(DESTDIR)$(COMPLETIONDIR)/eclusa
 
 .PHONY: deps deps-test deps-bench
 deps deps-test deps-bench:
 	@packaging/deps.sh $@
 
+# A make of its own after the packages are there: this one asked pkg-config before they were.
 .PHONY: demo
-demo: deps all
-	@demo/run.sh
+demo: deps
+	@$(MAKE) --no-print-directory all
+	@ONLINE=$(ONLINE) demo/run.sh
 
 .PHONY: format clean help
 format:
@@ -96,7 +115,7 @@ format:
 clean:
 	rm -rf build
 help:
-	@echo "targets: all test demo bench check san-test install deps deps-test deps-bench format clean"
-	@echo "options: V=1 SAN=1 CC=clang DESTDIR= PREFIX=    make demo ONLINE=1"
+	@echo "targets: all demo test check bench san-test fuzz install deps deps-test deps-bench format clean"
+	@echo "options: V=1 SAN=1 CC=clang BUILD= DESTDIR= PREFIX=    make demo ONLINE=1"
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

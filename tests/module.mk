@@ -47,6 +47,8 @@ $(foreach t,$(FUZZ_SOURCES:tests/fuzz/%.c=%),$(eval $(call fuzzer,$(t))))
 
 .PHONY: unit san-test fuzz
 unit: $(UNIT_BINARIES)
+san-test:
+	@tests/run.sh san
 fuzz: build/fuzz/$(FUZZ)
 	mkdir -p build/fuzz/work/$(FUZZ)
 	build/fuzz/$(FUZZ) -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 build/fuzz/work/$(FUZZ) tests/fuzz/corpus/$(FUZZ:fuzz_%=%)
@@ -57,8 +59,11 @@ replay-build: $(REPLAY_BINARIES)
 
 .PHONY: test check bench
 test:
+	@packaging/deps.sh deps deps-test
 	@tests/run.sh
 check:
 	@tests/check.sh
 bench:
+	@packaging/deps.sh deps deps-bench
+	@$(MAKE) --no-print-directory all
 	@tests/bench/run.sh
