@@ -41,7 +41,7 @@ LDFLAGS_ALL := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(LDOPT) $(LDFLAGS)
 
 # Objects are made anew when the compiler or a flag changed since they were made.
 COMPILE := $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL)
-ifneq ($(filter-out clean help deps deps-test deps-bench demo test check bench,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out clean help deps deps-test deps-bench demo test check bench print-flags,$(or $(MAKECMDGOALS),all)),)
 ifneq ($(COMPILE),$(file <$(BUILD)/flags))
 $(shell mkdir -p $(BUILD))
 $(file >$(BUILD)/flags,$(COMPILE))
@@ -109,7 +109,9 @@ demo: deps
 	@$(MAKE) --no-print-directory all
 	@ONLINE=$(ONLINE) demo/run.sh
 
-.PHONY: format clean help
+.PHONY: format clean help print-flags
+print-flags: # for tests/check.sh, which compiles without making objects
+	@echo '$(subst ','\'',$(filter-out -g -fPIE,$(wordlist 2,999,$(COMPILE))))'
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
 clean:

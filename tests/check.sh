@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# The gates that need no run: format, folder rule, banned words, sizes, headers alone, both compilers'
+# warnings, shell scripts, manual pages. Each is one line here; last line `N passed, N failed, N skipped`.
+#
+#   tests/check.sh [NAME...]     names: format folders words sizes headers gcc clang shell manual python
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+names=(format folders words sizes headers gcc clang shell manual python)
+
+# Tracked files and new ones that are not ignored; a deleted one is no file.
+files() {
+	git ls-files -z --cached --others --exclude-standard -- "$@" | sort -zu |
+		while IFS= read -r -d '' file; do [ ! -f "$file" ] || printf '%s\0' "$file"; done
+}
+
+check_format() { files '*.c' '*.h' | xargs -0 -r clang-format --dry-run -Werror; }
+check_folders() { files '*.c' '*.h' | /usr/bin/python3 tests/check_sources.py folders; }
+check_words() { files '*.c' '*.h' '*.py' '*.sh' '*.mk' Makefile | /usr/bin/python3 tests/check_sources.py words; }
+check_sizes() {
+	files '*.c' '*.h' | /usr/bin/python3 tests/check_sources.py lines
+	files '*.c' | tr '\0' '\n' |
+		ctags --languages=C --kinds-C=f --fields=+ne --output-format=json -L - -f - |
+		/usr/bin/python3 tests/check_sources.py functions
+}
+
+# With the Makefile's warnings; one process a file, so that every file is judged.
+compile_all() { # compiler, patterns
+	local flags compiler=$1
+	shift
+	mkdir -p "$work/build"
+	eval "flags=($(make -s BUILD="$work/build" CC="$compiler" print-flags))" # quoted for a shell
+	files "$@" | xargs -0 -r -n 1 "$compiler" "${flags[@]}" -fsyntax-only
+}
+check_headers() { compile_all gcc '*.h'; }
+check_gcc() { compile_all gcc '*.c'; }
+check_clang() { compile_all clang '*.c'; }
+
+check_shell() {
+	files '*.sh' .ci/run 'packaging/completion/*' | xargs -0 -r shellcheck
+}
+check_manual() {
+	local page status=0
+	for page in docs/man/*.[1-9]; do
+		mandoc -T lint -W style "$page" || status=1
+	done
+	return "$status"
+}
+check_python() { files '*.py' | /usr/bin/python3 tests/check_sources.py python; }
+
+run() { # not in a condition: there bash would ignore set -e
+	set +e
+	(set -e; "check_$1") >"$work/$1.log" 2>&1
+	echo $? >"$work/$1.status"
+}
+
+[ $# -eq 0 ] || names=("$@")
+for name in "${names[@]}"; do
+	declare -F "check_$name" >/dev/null || { echo "check.sh: no check is called $name" >&2; exit 2; }
+	while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
+	run "$name" &
+done
+wait
+passed=0 failed=0
+for name in "${names[@]}"; do
+	if [ "$(cat "$work/$name.status" 2>/dev/null)" = 0 ]; then
+		echo "check $name: ok"
+		passed=$((passed + 1))
+	else
+		echo "check $name: FAILED"
+		failed=$((failed + 1))
+		head -n 60 "$work/$name.log" | sed 's/^/    /'
+	fi
+done
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]
