@@ -1,1 +1,1 @@
-policy_SOURCES :=
+policy_SOURCES := policy/host.c policy/target.c
