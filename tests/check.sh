@@ -44,7 +44,7 @@ check_shell() {
 check_manual() {
 	local page status=0
 	for page in docs/man/*.[1-9]; do
-		mandoc -T lint -W style "$page" || status=1
+		mandoc -T lint -W warning "$page" || status=1
 	done
 	return "$status"
 }

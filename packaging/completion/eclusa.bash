@@ -1,0 +1,61 @@
+# bash completion for eclusa(1).
+# shellcheck shell=bash
+
+_eclusa_run() { # current word, previous word
+	case $2 in
+	--in | --out | --policy | --audit-dir | --upstream-ca | --hosts | --spec)
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$1")
+		return
+		;;
+	--require)
+		mapfile -t COMPREPLY < <(compgen -W 'cgroup' -- "$1")
+		return
+		;;
+	-e | --env)
+		mapfile -t COMPREPLY < <(compgen -e -- "$1")
+		return
+		;;
+	--allow | --profile | --resolver | --memory | --cpus | --pids-limit | --timeout | --cpu-time | \
+		--output-limit | --out-limit)
+		return
+		;;
+	esac
+	mapfile -t COMPREPLY < <(compgen -W '--in --out --overwrite --env --allow --policy --profile --memory --cpus
+		--pids-limit --timeout --cpu-time --output-limit --out-limit --require --interactive --json --quiet
+		--audit-dir --upstream-ca --resolver --hosts --spec --help --' -- "$1")
+}
+
+_eclusa() {
+	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} index
+	COMPREPLY=()
+	if [ "$COMP_CWORD" -eq 1 ]; then
+		mapfile -t COMPREPLY < <(compgen -W 'run policy --help --version' -- "$current")
+		return
+	fi
+	case ${COMP_WORDS[1]} in
+	run)
+		for ((index = 2; index < COMP_CWORD; index++)); do
+			if [ "${COMP_WORDS[index]}" = -- ]; then # the program's own words
+				compopt -o filenames
+				mapfile -t COMPREPLY < <(
+					[ "$index" -eq $((COMP_CWORD - 1)) ] && compgen -c -- "$current"
+					compgen -f -- "$current"
+				)
+				return
+			fi
+		done
+		_eclusa_run "$current" "$previous"
+		;;
+	policy)
+		if [ "$COMP_CWORD" -eq 2 ]; then
+			mapfile -t COMPREPLY < <(compgen -W 'lint' -- "$current")
+		else
+			compopt -o filenames
+			mapfile -t COMPREPLY < <(compgen -f -- "$current")
+		fi
+		;;
+	esac
+}
+
+complete -F _eclusa eclusa
