@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # The gates that need no run: format, folder rule, banned words, sizes, headers alone, both compilers'
-# warnings, shell scripts, manual pages. Each is one line here; last line `N passed, N failed, N skipped`.
+# warnings, clang's static analyzer, shell scripts, manual pages. Each is one line here; last line `N passed, N failed, N skipped`.
 #
-#   tests/check.sh [NAME...]     names: format folders words sizes headers gcc clang shell manual python
+#   tests/check.sh [NAME...]     names: analyzer format folders words sizes headers gcc clang shell ...
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-names=(format folders words sizes headers gcc clang shell manual python)
+names=(analyzer format folders words sizes headers gcc clang shell manual python)
 
 # Tracked files and new ones that are not ignored; a deleted one is no file.
 files() {
@@ -27,16 +27,25 @@ check_sizes() {
 }
 
 # With the Makefile's warnings; one process a file, so that every file is judged.
+how=(-fsyntax-only)
 compile_all() { # compiler, patterns
-	local flags compiler=$1
+	local flags generated compiler=$1 build
+	build=$(mktemp -d -p "$work")
 	shift
-	mkdir -p "$work/build"
-	eval "flags=($(make -s BUILD="$work/build" CC="$compiler" print-flags))" # quoted for a shell
-	files "$@" | xargs -0 -r -n 1 "$compiler" "${flags[@]}" -fsyntax-only
+	eval "flags=($(make -s BUILD="$build" CC="$compiler" print-flags))" # quoted for a shell
+	mapfile -t generated < <(files '*.c' '*.h' | xargs -0 grep -hoE '"generated/[^"]+"' | tr -d '"' | sort -u)
+	[ ${#generated[@]} -eq 0 ] || make -s BUILD="$build" CC="$compiler" "${generated[@]/#/$build/}" >/dev/null
+	files "$@" | xargs -0 -r -n 1 "$compiler" "${flags[@]}" "${how[@]}"
 }
 check_headers() { compile_all gcc '*.h'; }
 check_gcc() { compile_all gcc '*.c'; }
 check_clang() { compile_all clang '*.c'; }
+check_analyzer() {
+	# unix.Malloc knows nothing of the cleanup attribute; leaks are ASan's to find.
+	how=(--analyze --analyzer-output text -Xclang -analyzer-werror -o /dev/null
+		-Xclang -analyzer-disable-checker -Xclang unix.Malloc)
+	compile_all clang '*.c' ':!tests'
+}
 
 check_shell() {
 	files '*.sh' .ci/run 'packaging/completion/*' | xargs -0 -r shellcheck

@@ -43,6 +43,7 @@ VIOLATIONS = [
     ("headers", "ipc/bad.h", "struct a { uint64_t b; };\n", "uint64_t"),
     ("gcc", "ipc/bad.c", "int f(void)\n{\n\tint a = 1L << 40;\n\treturn a;\n}\n", "error"),
     ("clang", "ipc/bad.c", "int f(void)\n{\n\treturn 0;\n}\n", "missing-prototypes"),
+    ("analyzer", "ipc/bad.c", "int f(int *a);\nint f(int *a)\n{\n\tif (a)\n\t\treturn 0;\n\treturn *a;\n}\n", "null pointer"),
     ("shell", "packaging/bad.sh", "#!/bin/sh\nrm $1/*\n", "SC2086"),
     ("manual", "docs/man/bad.1", ".Dd November 29, 2026\n.Dt BAD 1\n.Os\n.Sh NAME\n.Xy\n", "docs/man/bad.1"),
     ("python", "tests/bad.py", "def f(:\n", "tests/bad.py:1"),
