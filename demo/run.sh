@@ -118,6 +118,7 @@ run_online() {
 	url=$(registry_url)
 	authority=${url#*://} authority=${authority%%/*}
 	host=${authority%%:*}
+	[[ $url != http://* || $authority == *:* ]] || authority+=:80 # a rule without a port means 443
 	# enc-slash: npm asks for scoped packages as /@scope%2fname.
 	rule="$authority GET,HEAD /** enc-slash=literal"
 	# A mirror inside a company has a private address, which has to be opened by name.

@@ -141,7 +141,7 @@ class Story:
         refused = self.must(not entry["succeeded"], f"succeeded in the sandbox: {target}: {plain(entry['saw'])}")
         mark = paint("32", "refused  ") if refused else paint("31", "SUCCEEDED")
         print(f"\n  {mark} {paint('1', target)}")
-        without = f"it worked: {bare['saw']}" if bare and bare["succeeded"] else "the kernel refused it"
+        without = f"it worked: {bare['saw']}" if bare and bare["succeeded"] else (bare or {}).get("saw", "not tried")
         print(f"      without Eclusa   {plain(without)[:WIDTH - 23]}")
         print(f"      the program saw  {plain(entry['saw'])[:WIDTH - 23]}")
         self.explain(entry, target)
@@ -159,9 +159,11 @@ class Story:
         if event is None:
             return
         ours = event.get("unmapped", {}).get("eclusa", {})
-        rule = event.get("firewall_rule", {})
+        rule = event.get("firewall_rule", {}).get("desc")
+        if ours.get("intercept") == "packet":
+            rule = rule or "the gateway lets no packet pass but those to the proxy's port"
         print(f"      why              {event.get('status_code')}: {plain(event.get('status_detail', ''))}")
-        print(f"      rule             {plain(rule.get('desc') or 'none names it: the default is to refuse')}")
+        print(f"      rule             {plain(rule or 'none names it: the default is to refuse')}")
         if ours.get("allow"):
             print(f"      to admit it      --allow '{plain(ours['allow'])}'")
 
