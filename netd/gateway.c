@@ -1,0 +1,182 @@
+/*
+ * See gateway.h. The order is the safety: with rules missing and a listener up, a sandbox reached it. Any failed step
+ * ends the gateway or the lease; nothing goes on with a warning.
+ */
+#include "netd/gateway.h"
+
+#include "common/cleanup.h"
+#include "ipc/fault.h"
+#include "netd/link.h"
+#include "netd/listener.h"
+#include "netd/netns.h"
+#include "netd/nft.h"
+#include "netd/ruleset.h"
+#include "netd/sysctl.h"
+
+struct gateway {
+	int namespace_fd;
+	struct address_plan plan;
+	struct nft *nft;
+	struct link *links;
+	int listeners[MESSAGE_WORKERS_MAX];
+	unsigned workers;
+};
+
+/** What a sandbox can reach is in place before anything that it could reach. */
+static int gateway_build(struct gateway *g, unsigned workers, struct failure *why)
+{
+	const struct address service = address_plan_service();
+	g->namespace_fd = netns_create();
+	if (g->namespace_fd < 0)
+		return failure_errno(
+			why, g->namespace_fd, "can't make the gateway's network namespace");
+	fault_point("netd-gateway");
+	int r = sysctl_apply(SYSCTL_GATEWAY, why);
+	if (r == 0)
+		r = nft_open(RULESET_TABLE, &g->nft, why);
+	if (r == 0)
+		r = ruleset_load(g->nft, &service, ADDRESS_PLAN_EXPLICIT_PORT, why);
+	if (r < 0)
+		return r;
+	fault_point("netd-rules");
+	r = link_open(&g->links, why);
+	if (r == 0)
+		r = link_set_up(g->links, LINK_LOOPBACK_INDEX, why);
+	if (r == 0)
+		r = link_add_address(g->links, LINK_LOOPBACK_INDEX, &service, NULL, why);
+	if (r == 0)
+		r = listener_open(&service, ADDRESS_PLAN_EXPLICIT_PORT, workers, g->listeners, why);
+	if (r < 0)
+		return r;
+	g->workers = workers;
+	fault_point("netd-listeners");
+	return 0;
+}
+
+int gateway_open(unsigned workers, struct gateway **ret, struct failure *why)
+{
+	if (workers < 1 || workers > MESSAGE_WORKERS_MAX)
+		return failure_set(
+			why, -EINVAL, "%u workers: 1 to %d", workers, MESSAGE_WORKERS_MAX);
+	struct gateway *g = calloc(1, sizeof(*g));
+	if (g == NULL)
+		return failure_errno(why, -ENOMEM, "gateway");
+	g->namespace_fd = -1;
+	int r = gateway_build(g, workers, why);
+	if (r < 0) {
+		gateway_close(g);
+		return r;
+	}
+	*ret = g;
+	return 0;
+}
+
+void gateway_close(struct gateway *g)
+{
+	if (g == NULL)
+		return;
+	for (unsigned i = 0; i < g->workers; i++)
+		fd_close(&g->listeners[i]);
+	link_close(g->links);
+	nft_close(g->nft);
+	fd_close(&g->namespace_fd);
+	free(g);
+}
+
+const int *gateway_listeners(const struct gateway *g, unsigned *ret_count)
+{
+	*ret_count = g->workers;
+	return g->listeners;
+}
+
+/** A namespace with its settings made and nothing else in it but @ret_links' socket; the process is back in the gateway. */
+static int gateway_make_namespace(
+	struct gateway *g, int *ret_fd, struct link **ret_links, struct failure *why)
+{
+	auto_fd fd = netns_create();
+	if (fd < 0)
+		return failure_errno(why, fd, "can't make the sandbox's network namespace");
+	int r = sysctl_apply(SYSCTL_SANDBOX, why);
+	if (r == 0)
+		r = link_open(ret_links, why);
+	int back = netns_enter(g->namespace_fd);
+	if (r == 0 && back < 0)
+		r = failure_errno(why, back, "can't return to the gateway's namespace");
+	if (r < 0)
+		return r;
+	*ret_fd = fd_take(&fd);
+	return 0;
+}
+
+/** Both ends: the gateway's first, since the sandbox's end is useless before it is up. */
+static int gateway_connect(struct gateway *g, const struct address_slot *slot, int fd,
+	struct link *inside, struct failure *why)
+{
+	int r = link_add_cable(g->links, slot, fd, why);
+	if (r == 0)
+		r = link_add_address(
+			g->links, slot->gateway_index, &slot->gateway, &slot->sandbox, why);
+	if (r == 0)
+		r = link_add_neighbour(
+			g->links, slot->gateway_index, &slot->sandbox, slot->sandbox_link, why);
+	if (r == 0)
+		r = link_set_up(inside, LINK_LOOPBACK_INDEX, why);
+	if (r == 0)
+		r = link_set_up(inside, LINK_SANDBOX_INDEX, why);
+	if (r == 0)
+		r = link_add_address(inside, LINK_SANDBOX_INDEX, &slot->sandbox, NULL, why);
+	if (r == 0)
+		r = link_add_neighbour(
+			inside, LINK_SANDBOX_INDEX, &slot->gateway, slot->gateway_link, why);
+	if (r == 0)
+		r = link_add_default_route(inside, LINK_SANDBOX_INDEX, &slot->gateway, why);
+	return r;
+}
+
+static struct nft_key gateway_key(const struct address_slot *slot)
+{
+	struct nft_key key = {.interface_index = (uint32_t)slot->gateway_index};
+	memcpy(key.source, slot->sandbox.bytes, sizeof(key.source));
+	return key;
+}
+
+int gateway_add_sandbox(
+	struct gateway *g, struct address_slot *ret_slot, int *ret_fd, struct failure *why)
+{
+	struct address_slot slot;
+	int r = address_plan_take(&g->plan, &slot);
+	if (r < 0)
+		return failure_set(why, r, "the gateway has used up its addresses: restart it");
+	auto_fd fd = -1;
+	struct link *inside = NULL;
+	r = gateway_make_namespace(g, &fd, &inside, why);
+	if (r == 0) {
+		fault_point("netd-namespace");
+		r = gateway_connect(g, &slot, fd, inside, why);
+	}
+	link_close(inside);
+	if (r < 0)
+		return r;
+	fault_point("netd-link");
+	const struct nft_key key = gateway_key(&slot);
+	r = ruleset_admit(g->nft, &key, why);
+	if (r < 0)
+		return r;
+	fault_point("netd-element");
+	*ret_slot = slot;
+	*ret_fd = fd_take(&fd);
+	return 0;
+}
+
+int gateway_remove_sandbox(struct gateway *g, const struct address_slot *slot, struct failure *why)
+{
+	const struct nft_key key = gateway_key(slot);
+	return ruleset_evict(g->nft, &key, why);
+}
+
+int gateway_count_sandbox(struct gateway *g, const struct address_slot *slot,
+	uint64_t ret_packets[static PACKET_CLASS_COUNT], struct failure *why)
+{
+	const struct nft_key key = gateway_key(slot);
+	return ruleset_count(g->nft, &key, ret_packets, why);
+}

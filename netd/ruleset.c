@@ -1,0 +1,271 @@
+/*
+ * See ruleset.h. prerouting decides everything, before routing; input, forward and output only
+ * repeat it. Adding the 1,000th sandbox costs what the first cost: the sets are plain hashes and no rule is added.
+ */
+#include "netd/ruleset.h"
+
+#include "common/cleanup.h"
+
+#include <netinet/in.h>
+
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter_ipv4.h>
+#include <netinet/ip_icmp.h>
+#include <netinet/tcp.h>
+
+#define LOOPBACK_INDEX  1 /* lo's, in every namespace */
+#define SET_SANDBOXES   "sandboxes"
+#define SET_REFUSALS    "refusals"
+#define SET_CONNECTIONS "connections"
+#define CHAIN_REFUSE    "refuse"
+
+/** A class of refused packets: the chain that counts it, and its set of counters. */
+struct ruleset_class {
+	const char *chain;
+	const char *set;
+};
+
+static const struct ruleset_class classes[PACKET_CLASS_COUNT] = {
+	[PACKET_PRIVATE] = {"private", "count-private"},
+	[PACKET_LINK_LOCAL] = {"link-local", "count-link-local"},
+	[PACKET_METADATA] = {"metadata", "count-metadata"},
+	[PACKET_SPECIAL] = {"special", "count-special"},
+	[PACKET_PUBLIC] = {"public", "count-public"},
+	[PACKET_SERVICE] = {"service-port", "count-service-port"},
+	[PACKET_UDP] = {"udp", "count-udp"},
+};
+
+static enum packet_class ruleset_class_of(enum address_class class)
+{
+	switch (class) {
+	case ADDRESS_PRIVATE:
+		return PACKET_PRIVATE;
+	case ADDRESS_LINK_LOCAL:
+		return PACKET_LINK_LOCAL;
+	case ADDRESS_METADATA:
+		return PACKET_METADATA;
+	case ADDRESS_PUBLIC:
+		return PACKET_PUBLIC;
+	case ADDRESS_LOOPBACK:
+	case ADDRESS_SPECIAL:
+	case ADDRESS_CLASS_COUNT:
+		break;
+	}
+	return PACKET_SPECIAL;
+}
+
+static void ruleset_sets(struct nft *n)
+{
+	nft_add_set(n, &(struct nft_set){.name = SET_SANDBOXES});
+	nft_add_set(n,
+		&(struct nft_set){.name = SET_REFUSALS,
+			.state = NFT_STATE_LIMIT,
+			.rate = RULESET_REFUSALS_PER_SECOND,
+			.burst = RULESET_REFUSALS_BURST});
+	nft_add_set(n,
+		&(struct nft_set){.name = SET_CONNECTIONS,
+			.state = NFT_STATE_LIMIT,
+			.rate = RULESET_CONNECTIONS_PER_SECOND,
+			.burst = RULESET_CONNECTIONS_BURST});
+	for (size_t i = 0; i < array_size(classes); i++)
+		nft_add_set(
+			n, &(struct nft_set){.name = classes[i].set, .state = NFT_STATE_COUNTER});
+}
+
+static void ruleset_chains(struct nft *n)
+{
+	static const struct {
+		const char *name;
+		struct nft_hook hook;
+	} base[] = {
+		{"prerouting", {NF_INET_PRE_ROUTING, NF_IP_PRI_MANGLE, true}},
+		{"input", {NF_INET_LOCAL_IN, NF_IP_PRI_FILTER, true}},
+		{"forward", {NF_INET_FORWARD, NF_IP_PRI_FILTER, true}},
+		{"output", {NF_INET_LOCAL_OUT, NF_IP_PRI_FILTER, true}},
+	};
+	for (size_t i = 0; i < array_size(base); i++)
+		nft_add_chain(n, base[i].name, &base[i].hook);
+	nft_add_chain(n, CHAIN_REFUSE, NULL);
+	for (size_t i = 0; i < array_size(classes); i++)
+		nft_add_chain(n, classes[i].chain, NULL);
+}
+
+/** Refuse at once: TCP by a reset, the rest by ICMP, as often as the sandbox's limit answers. */
+static void ruleset_refusal(struct nft *n)
+{
+	for (size_t i = 0; i < array_size(classes); i++) {
+		nft_rule_begin(n, classes[i].chain);
+		nft_match_set(n, classes[i].set, true);
+		nft_do_goto(n, CHAIN_REFUSE);
+		nft_rule_end(n);
+	}
+	nft_rule_begin(n, CHAIN_REFUSE);
+	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_TCP, true);
+	nft_match_set(n, SET_REFUSALS, true);
+	nft_do_reset(n);
+	nft_rule_end(n);
+
+	nft_rule_begin(n, CHAIN_REFUSE);
+	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_TCP, false);
+	nft_match_set(n, SET_REFUSALS, true);
+	nft_do_prohibit(n);
+	nft_rule_end(n);
+
+	nft_rule_begin(n, CHAIN_REFUSE);
+	nft_do_drop(n);
+	nft_rule_end(n);
+}
+
+/** Who is it? Anything that is no sandbox's own interface and address goes no further. */
+static void ruleset_identity(struct nft *n)
+{
+	nft_rule_begin(n, "prerouting");
+	nft_match_meta_u8(n, NFT_META_NFPROTO, NFPROTO_IPV4, false);
+	nft_do_count(n);
+	nft_do_drop(n);
+	nft_rule_end(n);
+
+	nft_rule_begin(n, "prerouting");
+	nft_match_meta_u32(n, NFT_META_IIF, LOOPBACK_INDEX);
+	nft_do_accept(n);
+	nft_rule_end(n);
+
+	nft_rule_begin(n, "prerouting");
+	nft_match_set(n, SET_SANDBOXES, false);
+	nft_do_count(n);
+	nft_do_drop(n);
+	nft_rule_end(n);
+}
+
+static void ruleset_match_service(struct nft *n, const struct cidr *service, uint16_t port)
+{
+	nft_match_destination(n, service, true);
+	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_TCP, true);
+	nft_match_destination_ports(n, port, port);
+}
+
+/** The one door: new connections within the sandbox's limit, and what belongs to them. */
+static void ruleset_service(struct nft *n, const struct cidr *service, uint16_t port)
+{
+	const uint8_t flags = TH_FIN | TH_SYN | TH_RST | TH_ACK;
+	nft_rule_begin(n, "prerouting");
+	ruleset_match_service(n, service, port);
+	nft_match_tcp_flags(n, flags, TH_SYN);
+	nft_match_set(n, SET_CONNECTIONS, true);
+	nft_do_accept(n);
+	nft_rule_end(n);
+
+	nft_rule_begin(n, "prerouting");
+	ruleset_match_service(n, service, port);
+	nft_match_tcp_flags(n, TH_SYN, 0);
+	nft_do_accept(n);
+	nft_rule_end(n);
+}
+
+static void ruleset_goto_class(struct nft *n, const struct cidr *prefix, enum packet_class class)
+{
+	nft_rule_begin(n, "prerouting");
+	nft_match_destination(n, prefix, true);
+	nft_do_goto(n, classes[class].chain);
+	nft_rule_end(n);
+}
+
+/** Everything else is refused; what it was aimed at only decides where it is counted. */
+static void ruleset_destinations(struct nft *n, const struct cidr *service)
+{
+	nft_rule_begin(n, "prerouting");
+	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_UDP, true);
+	nft_do_goto(n, classes[PACKET_UDP].chain);
+	nft_rule_end(n);
+
+	ruleset_goto_class(n, service, PACKET_SERVICE);
+	size_t count;
+	const struct address_range *ranges = address_ranges(&count);
+	for (size_t i = 0; i < count; i++) {
+		if (ranges[i].prefix.base.family == 4)
+			ruleset_goto_class(n, &ranges[i].prefix, ruleset_class_of(ranges[i].class));
+	}
+	nft_rule_begin(n, "prerouting");
+	nft_do_goto(n, classes[PACKET_PUBLIC].chain);
+	nft_rule_end(n);
+}
+
+/** Only the door's own replies and refusals leave. */
+static void ruleset_replies(struct nft *n, const struct cidr *service, uint16_t port)
+{
+	nft_rule_begin(n, "input");
+	nft_match_set(n, SET_SANDBOXES, true);
+	ruleset_match_service(n, service, port);
+	nft_do_accept(n);
+	nft_rule_end(n);
+
+	nft_rule_begin(n, "output");
+	nft_match_source(n, &service->base);
+	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_TCP, true);
+	nft_match_source_port(n, port);
+	nft_do_accept(n);
+	nft_rule_end(n);
+
+	nft_rule_begin(n, "output");
+	nft_match_meta_u8(n, NFT_META_NFPROTO, NFPROTO_IPV4, true);
+	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_TCP, true);
+	nft_match_tcp_flags(n, TH_RST, TH_RST);
+	nft_do_accept(n);
+	nft_rule_end(n);
+
+	nft_rule_begin(n, "output");
+	nft_match_meta_u8(n, NFT_META_NFPROTO, NFPROTO_IPV4, true);
+	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_ICMP, true);
+	nft_match_icmp_type(n, ICMP_DEST_UNREACH);
+	nft_do_accept(n);
+	nft_rule_end(n);
+}
+
+int ruleset_load(struct nft *n, const struct address *service, uint16_t port, struct failure *why)
+{
+	const struct cidr door = {.base = *service, .bits = 32};
+	nft_add_table(n, false);
+	ruleset_sets(n);
+	ruleset_chains(n);
+	ruleset_refusal(n);
+	ruleset_identity(n);
+	ruleset_service(n, &door, port);
+	ruleset_destinations(n, &door);
+	ruleset_replies(n, &door, port);
+	return nft_commit(n, why);
+}
+
+int ruleset_admit(struct nft *n, const struct nft_key *sandbox, struct failure *why)
+{
+	for (size_t i = 0; i < array_size(classes); i++)
+		nft_add_element(n, classes[i].set, sandbox);
+	nft_add_element(n, SET_REFUSALS, sandbox);
+	nft_add_element(n, SET_CONNECTIONS, sandbox);
+	nft_add_element(n, SET_SANDBOXES, sandbox);
+	return nft_commit(n, why);
+}
+
+int ruleset_evict(struct nft *n, const struct nft_key *sandbox, struct failure *why)
+{
+	nft_remove_element(n, SET_SANDBOXES, sandbox);
+	nft_remove_element(n, SET_CONNECTIONS, sandbox);
+	nft_remove_element(n, SET_REFUSALS, sandbox);
+	for (size_t i = 0; i < array_size(classes); i++)
+		nft_remove_element(n, classes[i].set, sandbox);
+	return nft_commit(n, why);
+}
+
+int ruleset_count(struct nft *n, const struct nft_key *sandbox,
+	uint64_t ret_packets[static PACKET_CLASS_COUNT], struct failure *why)
+{
+	uint64_t packets[PACKET_CLASS_COUNT] = {0};
+	for (size_t i = 0; i < array_size(classes); i++) {
+		int r = nft_read_counter(n, classes[i].set, sandbox, &packets[i]);
+		if (r < 0)
+			return failure_errno(
+				why, r, "can't read the gateway's counter \"%s\"", classes[i].set);
+	}
+	memcpy(ret_packets, packets, sizeof(packets));
+	return 0;
+}
