@@ -56,6 +56,9 @@ struct audit_event {
 	const char *verdict;
 	int exit_code, signal;
 	uint64_t wall_ms, cpu_ms, memory_peak_bytes;
+
+	struct address proxy; /* where the sandbox reached the proxy: proxy_endpoint */
+	uint16_t proxy_port;
 };
 
 /**

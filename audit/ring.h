@@ -22,7 +22,10 @@ struct audit_entry {
 	size_t metadata_end;
 };
 
-/** Create the (sparse) file in an audit folder, locked by this open file description, named <id>.ring. @return descriptor or negative errno. */
+/**
+ * Create the file in an audit folder, open/<id>.ring, its space reserved, locked (flock) by this open file description for as long as any
+ * duplicate or mapping of it lives. @id: the segment's id, with several workers <segment id>.<n>. @return descriptor or negative errno.
+ */
 int audit_ring_create(int folder_fd, const char *id, struct failure *why);
 /** Map an existing ring file. @return NULL when it is not one. The mapping outlives @fd. */
 struct audit_ring *audit_ring_map(int fd);

@@ -1,4 +1,11 @@
-/* A segment: one append-only file of event lines. Whoever writes it owns the sequence; one writer at a time. */
+/*
+ * A segment: one append-only file of event lines. Any attached process may append: a lock of the file (fcntl, held for each append
+ * or drain, freed by the kernel when its holder dies) makes it one writer at a time, and a writer that finds new lines
+ * continues their sequence. The same lock makes the consumers of a ring one at a time.
+ *
+ * In the audit folder "open/" holds the rings and a second link of each segment that is being written, so that
+ * recovery looks at what is unfinished and not at the whole history.
+ */
 #ifndef ECLUSA_AUDIT_SEGMENT_H
 #define ECLUSA_AUDIT_SEGMENT_H
 
@@ -23,6 +30,12 @@ void audit_segment_free(struct audit_segment *s);
 /** Add sequence and logged time, append one line with one write(). @return 0 or negative errno (nothing half-written stays). */
 int audit_segment_append(struct audit_segment *s, struct audit_entry entry);
 int audit_segment_append_event(struct audit_segment *s, const struct audit_event *e);
+/**
+ * End a ring: the caller has released its own mapping and descriptors of it. Waits (at most 2 s) until no process holds it, moves what is
+ * left into the segment, open decisions as recovered, and removes the file. @return lines or negative errno (-EBUSY: still held; the
+ * next start's audit_folder_recover() completes it).
+ */
+int audit_ring_complete(int folder_fd, const char *id, struct audit_segment *s);
 /** Move all finished lines of a ring, advancing only after write(). With @orphaned also open decisions, marked recovered. @return lines or negative errno. */
 int audit_segment_drain(struct audit_segment *s, struct audit_ring *ring, bool orphaned);
 
