@@ -22,8 +22,8 @@
 #define BODY_LENGTH_MAX         INT64_MAX /* largest Content-Length */
 
 /* TLS and leaves */
-#define TLS_HELLO_BYTES_MAX   65536 /* a ClientHello; larger is an error of the handshake */
-#define LEAF_CACHE_MAX        1024  /* leaves that one worker keeps */
+#define TLS_ROOTS_BYTES_MAX   ((size_t)16 << 20) /* one PEM bundle of roots */
+#define LEAF_CACHE_MAX        1024               /* leaves that one worker keeps */
 #define LEAF_DER_BYTES_MAX    2048
 #define LEAF_LIFETIME_SECONDS (24 * 3600)
 #define LEAF_BACKDATE_SECONDS 300  /* clients whose clock is a little slow */

@@ -1,0 +1,56 @@
+/* What the TLS files share. Inside of the TLS layer only. */
+#ifndef ECLUSA_PROXY_TLS_INTERNAL_H
+#define ECLUSA_PROXY_TLS_INTERNAL_H
+
+#include "proxy/tls.h"
+
+#include <openssl/ssl.h>
+
+#define TLS_VERIFY_TEXT_BYTES 224
+
+/** Which side the peer is on. */
+enum tls_side { TLS_SIDE_SANDBOX, TLS_SIDE_WORLD };
+
+struct tls_upstream_context {
+	SSL_CTX *ctx;
+	BIO_METHOD *socket;
+	int ca_bundle_fd;
+	int extra_ca_fd;
+	bool loaded;
+};
+
+struct tls_server_context {
+	SSL_CTX *ctx;
+	BIO_METHOD *socket;
+};
+
+/** Legal order towards the sandbox: hello seen, then leaf or refused, once. */
+struct tls_session {
+	SSL *ssl;
+	enum tls_side side;
+	bool hello_seen;
+	bool has_leaf;
+	bool refused;
+	bool broken; /* a fatal error happened: nothing more is said */
+	enum tls_hello_kind hello;
+	struct host name; /* what the ClientHello names, or whom the certificate must name */
+	char verify_text
+		[TLS_VERIFY_TEXT_BYTES]; /* why the certificate is not valid; empty if it is */
+};
+
+/** A BIO over a socket that raises no SIGPIPE. @return NULL when out of memory. */
+BIO_METHOD *tls_socket_method(void);
+/** Give @ssl a BIO of this method over @fd, which stays the caller's. */
+int tls_socket_attach(SSL *ssl, const BIO_METHOD *method, int fd);
+
+/** SSL_CTX_set_client_hello_cb(): reads the name, parks. */
+int tls_hello_callback(SSL *ssl, int *ret_alert, void *arg);
+/** SSL_set_verify(): keeps a readable text of the first error; never turns a no into a yes. */
+int tls_verify_callback(int valid, X509_STORE_CTX *store);
+
+/** Fill *why from OpenSSL's queue, the session and errno; empties the queue. @return TLS_ERROR */
+enum tls_result tls_fault_set(struct tls_session *s, int ssl_error, struct tls_fault *why);
+/** A distinguished name as printable text. @return to */
+char *tls_name_print(const X509_NAME *name, char *to, size_t capacity);
+
+#endif
