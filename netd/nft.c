@@ -337,13 +337,18 @@ int nft_commit(struct nft *n, struct failure *why)
 	return r;
 }
 
+struct nft_counter {
+	uint64_t packets;
+	bool found;
+};
+
 static int nft_counter_of_expression(struct nftnl_expr *expression, void *to)
 {
 	const char *name = nftnl_expr_get_str(expression, NFTNL_EXPR_NAME);
-	if (name == NULL || strcmp(name, "counter") != 0)
-		return 0;
-	*(uint64_t *)to = nftnl_expr_get_u64(expression, NFTNL_EXPR_CTR_PACKETS);
-	return 1;
+	if (name != NULL && strcmp(name, "counter") == 0)
+		*(struct nft_counter *)to = (struct nft_counter){
+			nftnl_expr_get_u64(expression, NFTNL_EXPR_CTR_PACKETS), true};
+	return 0;
 }
 
 static int nft_counter_of_element(struct nftnl_set_elem *element, void *to)
@@ -351,37 +356,45 @@ static int nft_counter_of_element(struct nftnl_set_elem *element, void *to)
 	return nftnl_set_elem_expr_foreach(element, nft_counter_of_expression, to);
 }
 
+/** @return 0, -ENOENT when the answer holds no counter. */
+static int nft_counter_parse(const struct nlmsghdr *answer, uint64_t *ret)
+{
+	struct nft_counter counter = {0};
+	struct nftnl_set *set = nftnl_set_alloc();
+	if (set == NULL)
+		return -ENOMEM;
+	bool parsed = nftnl_set_elems_nlmsg_parse(answer, set) == 0 &&
+		nftnl_set_elem_foreach(set, nft_counter_of_element, &counter) == 0;
+	nftnl_set_free(set);
+	if (!parsed || !counter.found)
+		return -ENOENT;
+	*ret = counter.packets;
+	return 0;
+}
+
 /** Read the one answer to a question about an element. */
 static int nft_counter_answer(struct nft *n, uint32_t sequence, uint64_t *ret)
 {
 	auto_free char *space = malloc(NFT_ANSWER_BYTES);
-	struct nftnl_set *set = nftnl_set_alloc();
-	int r = space == NULL || set == NULL ? -ENOMEM : -EAGAIN;
-	while (r == -EAGAIN) {
+	if (space == NULL)
+		return -ENOMEM;
+	for (;;) {
 		ssize_t got = mnl_socket_recvfrom(n->socket, space, NFT_ANSWER_BYTES);
 		if (got < 0 && errno == EINTR)
 			continue;
+		if (got < 0)
+			return errno == EAGAIN ? -EPROTO : -errno;
 		const struct nlmsghdr *answer = (const struct nlmsghdr *)(const void *)space;
-		if (got < 0 || !mnl_nlmsg_ok(answer, (int)got)) {
-			r = got < 0 && errno != EAGAIN ? -errno : -EPROTO;
-			break;
-		}
-		uint32_t at;
+		if (!mnl_nlmsg_ok(answer, (int)got))
+			return -EBADMSG;
 		if (answer->nlmsg_seq != sequence)
 			continue; /* left over from an earlier batch */
-		if (answer->nlmsg_type == NLMSG_ERROR) {
-			r = nft_answer(answer, sequence, sequence, &at);
-			r = r < 0 ? r : -EPROTO;
-			break;
-		}
-		r = nftnl_set_elems_nlmsg_parse(answer, set) < 0 ||
-				nftnl_set_elem_foreach(set, nft_counter_of_element, ret) != 1
-			? -ENOENT
-			: 0;
+		if (answer->nlmsg_type != NLMSG_ERROR)
+			return nft_counter_parse(answer, ret);
+		uint32_t at;
+		int r = nft_answer(answer, sequence, sequence, &at);
+		return r < 0 ? r : -EPROTO;
 	}
-	if (set != NULL)
-		nftnl_set_free(set);
-	return r;
 }
 
 int nft_read_counter(struct nft *n, const char *name, const struct nft_key *key, uint64_t *ret)

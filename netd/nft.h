@@ -73,7 +73,7 @@ void nft_do_count(struct nft *n);
 void nft_do_accept(struct nft *n);
 void nft_do_drop(struct nft *n);
 void nft_do_goto(struct nft *n, const char *chain);
-/** Only for TCP. */
+/** Only after a match of TCP. */
 void nft_do_reset(struct nft *n);
 /** ICMP or ICMPv6 "administratively prohibited". */
 void nft_do_prohibit(struct nft *n);

@@ -257,7 +257,6 @@ static void nft_do_reject(struct nft *n, uint32_t type, uint8_t code)
 
 void nft_do_reset(struct nft *n)
 {
-	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_TCP, true);
 	nft_do_reject(n, NFT_REJECT_TCP_RST, 0);
 }
 

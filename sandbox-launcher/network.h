@@ -14,7 +14,7 @@
 struct network;
 
 struct network_options {
-	const char *sandbox_id;
+	const char *sandbox_id;   /* also the id that the segment was created with: its ring has the same */
 	const char *profile;      /* a profile of the bundle */
 	struct slice bundle;      /* policy/source.h */
 	bool root;                /* root of the initial user namespace: dial guard, separate uid */

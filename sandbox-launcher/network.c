@@ -1,0 +1,492 @@
+/*
+ * See network.h. Both programs are started before anything else is prepared, and every message is sent before any answer
+ * is awaited, so that their start-up, the gateway's making and our own work overlap. Both are ours and trusted to say what
+ * went wrong; that they are alive is read from pidfds only.
+ */
+#include "sandbox-launcher/network.h"
+
+#include "audit/segment.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "ipc/channel.h"
+#include "policy/policy.h"
+#include "sandbox-launcher/program.h"
+#include "sandbox-launcher/resolver.h"
+#include "sandbox-launcher/uids.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+
+/* An embedded run has one sandbox, and a sandbox belongs to one worker: docs/decisions/0002. */
+#define NETWORK_WORKERS         1
+#define NETWORK_FINISH_NS       (5 * NS_PER_SEC)
+#define NETWORK_LAST_WORDS_NS   (300 * NS_PER_MS)
+#define NETWORK_HOSTS_BYTES_MAX ((size_t)1 << 20)
+
+/** What is known of one program's answer. */
+enum network_answer { NETWORK_AWAITED, NETWORK_ANSWERED, NETWORK_ENDED, NETWORK_FAILED };
+
+struct network {
+	struct program netd;
+	struct program proxy;
+	enum network_answer netd_answer;
+	enum network_answer proxy_answer;
+	int namespace_fd;
+	struct message_lease_granted granted;
+	struct message_proxy_ready ready;
+	char ring_id[MESSAGE_NAME_BYTES];
+	bool has_ring;
+	int segment_fd;      /* borrowed */
+	int audit_folder_fd; /* borrowed */
+};
+
+/** What the start messages need, gathered while the programs start. */
+struct network_parts {
+	struct message_netd_start netd;
+	struct message_proxy_start proxy;
+	bool too_many; /* opened entries */
+	int bundle_fd, ca_fd, upstream_ca_fd, hosts_fd, ring_fd;
+};
+
+/* where distributions keep their roots */
+static const char *const ca_bundles[] = {
+	"/etc/ssl/certs/ca-certificates.crt",
+	"/etc/pki/tls/certs/ca-bundle.crt",
+	"/etc/ssl/cert.pem",
+};
+
+static int network_spawn(struct network *n, struct failure *why)
+{
+	auto_fd netd_far = -1, proxy_far = -1, netd_side = -1, proxy_side = -1;
+	int to_netd[2], to_proxy[2], between[2];
+	int r = channel_pair(to_netd);
+	if (r < 0)
+		return failure_errno(why, r, "can't make channels");
+	netd_far = to_netd[1];
+	n->netd.channel_fd = to_netd[0];
+	r = channel_pair(to_proxy);
+	if (r < 0)
+		return failure_errno(why, r, "can't make channels");
+	proxy_far = to_proxy[1];
+	n->proxy.channel_fd = to_proxy[0];
+	r = channel_pair(between);
+	if (r < 0)
+		return failure_errno(why, r, "can't make channels");
+	netd_side = between[0];
+	proxy_side = between[1];
+	r = program_spawn("eclusa-netd", netd_far, netd_side, &n->netd, why);
+	if (r == 0)
+		r = program_spawn("eclusa-proxy", proxy_far, proxy_side, &n->proxy, why);
+	return r;
+}
+
+static void network_open_entry(struct network_parts *parts, const struct message_opened *entry)
+{
+	if (parts->netd.opened_count < MESSAGE_OPENED_MAX)
+		parts->netd.opened[parts->netd.opened_count++] = *entry;
+	else
+		parts->too_many = true;
+}
+
+static void network_visit_opened(
+	const struct cidr *prefix, uint16_t port_first, uint16_t port_last, void *arg)
+{
+	const struct message_opened entry = {.prefix = *prefix,
+		.protocol = IPPROTO_TCP,
+		.port_first = port_first,
+		.port_last = port_last};
+	network_open_entry(arg, &entry);
+}
+
+static int network_find_resolvers(
+	const struct network_options *options, struct network_parts *parts, struct failure *why)
+{
+	struct resolver found[MESSAGE_RESOLVERS_MAX];
+	int count = resolver_find(options->resolver, found, array_size(found), why);
+	if (count < 0)
+		return count;
+	parts->proxy.resolver_count = (uint32_t)count;
+	for (int i = 0; i < count; i++) {
+		parts->proxy.resolvers[i].address = found[i].address;
+		parts->proxy.resolvers[i].port = found[i].port;
+		const struct message_opened entry = {
+			.prefix = {found[i].address, found[i].address.family == 4 ? 32 : 128},
+			.port_first = found[i].port,
+			.port_last = found[i].port};
+		network_open_entry(parts, &entry);
+	}
+	return 0;
+}
+
+/** What the dial guard lets through beyond public addresses: resolvers, and what some rule's addr= opens. */
+static int network_open_rules(
+	const struct network_options *options, struct network_parts *parts, struct failure *why)
+{
+	auto_free struct policy_report *report = calloc(1, sizeof(*report));
+	if (report == NULL)
+		return failure_errno(why, -ENOMEM, "policy");
+	struct policy *policy;
+	int r = policy_compile(options->bundle, &policy, report);
+	if (r < 0) {
+		char line[640] = "policy";
+		if (report->count > 0)
+			(void)policy_diagnostic_format(&report->items[0], line, sizeof(line));
+		return failure_set(why, r, "%s", line);
+	}
+	policy_opened(policy, network_visit_opened, parts);
+	policy_free(policy);
+	if (parts->too_many)
+		return failure_set(why, -E2BIG,
+			"the policy's addr= open more than %d prefixes and ports",
+			MESSAGE_OPENED_MAX);
+	return 0;
+}
+
+/** netd's two messages: it builds the gateway while we go on. */
+static int network_send_netd(struct network *n, const struct network_options *options,
+	struct network_parts *parts, struct failure *why)
+{
+	int r = network_find_resolvers(options, parts, why);
+	if (r == 0 && options->root)
+		r = uids_check(why);
+	if (r == 0 && options->root)
+		r = network_open_rules(options, parts, why);
+	if (r < 0)
+		return r;
+	parts->netd.header.kind = MESSAGE_NETD_START;
+	parts->netd.workers = NETWORK_WORKERS;
+	parts->netd.dial_guard = options->root;
+	parts->netd.proxy_uid = options->root ? ECLUSA_UID_PROXY : 0;
+	struct message_lease lease = {.header = {.kind = MESSAGE_LEASE}};
+	if (slice_copy(slice_of(options->sandbox_id), lease.sandbox_id, sizeof(lease.sandbox_id)) <
+			0 ||
+		slice_copy(slice_of(options->profile), lease.profile, sizeof(lease.profile)) < 0)
+		return failure_set(why, -ENAMETOOLONG, "the profile's name is too long");
+	r = channel_send(n->netd.channel_fd, &parts->netd, sizeof(parts->netd), NULL, 0);
+	if (r == 0)
+		r = channel_send(n->netd.channel_fd, &lease, sizeof(lease), NULL, 0);
+	/* EPIPE: it has ended; network_wait() reads its last words */
+	return r < 0 && r != -EPIPE ? failure_errno(why, r, "can't speak to eclusa-netd") : 0;
+}
+
+static int network_open_ca(struct failure *why)
+{
+	for (size_t i = 0; i < array_size(ca_bundles); i++) {
+		int fd = open(ca_bundles[i], O_RDONLY | O_CLOEXEC | O_NOCTTY);
+		if (fd >= 0)
+			return fd;
+		if (errno != ENOENT)
+			return failure_errno(why, -errno, "can't open %s", ca_bundles[i]);
+	}
+	return failure_set(
+		why, -ENOENT, "no CA bundle in %s: install ca-certificates", ca_bundles[0]);
+}
+
+/** The user's hosts file as a memory file: the proxy reads it under another uid. */
+static int network_open_hosts(const char *path, struct failure *why)
+{
+	struct buf text;
+	buf_init(&text, NETWORK_HOSTS_BYTES_MAX);
+	int r = file_read(AT_FDCWD, path, NETWORK_HOSTS_BYTES_MAX, &text);
+	if (r == 0)
+		r = file_memory("hosts", buf_slice(&text));
+	buf_fini(&text);
+	return r < 0 ? failure_errno(why, r, "can't read %s", path) : r;
+}
+
+static int network_open_files(struct network *n, const struct network_options *options,
+	struct network_parts *parts, struct failure *why)
+{
+	parts->bundle_fd = file_memory("policy", options->bundle);
+	if (parts->bundle_fd < 0)
+		return failure_errno(why, parts->bundle_fd, "can't hand over the policy");
+	parts->ca_fd = network_open_ca(why);
+	if (parts->ca_fd < 0)
+		return parts->ca_fd;
+	if (options->upstream_ca != NULL) {
+		parts->upstream_ca_fd = open(options->upstream_ca, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+		if (parts->upstream_ca_fd < 0)
+			return failure_errno(
+				why, -errno, "--upstream-ca: can't open %s", options->upstream_ca);
+	}
+	if (options->hosts != NULL) {
+		parts->hosts_fd = network_open_hosts(options->hosts, why);
+		if (parts->hosts_fd < 0)
+			return parts->hosts_fd;
+	}
+	int r = slice_copy(slice_of(options->sandbox_id), n->ring_id, sizeof(n->ring_id));
+	if (r < 0)
+		return failure_errno(why, r, "sandbox id");
+	parts->ring_fd = audit_ring_create(n->audit_folder_fd, n->ring_id, why);
+	if (parts->ring_fd < 0)
+		return parts->ring_fd;
+	n->has_ring = true;
+	return 0;
+}
+
+static int network_send_proxy(struct network *n, const struct network_options *options,
+	struct network_parts *parts, struct failure *why)
+{
+	int r = network_open_files(n, options, parts, why);
+	if (r < 0)
+		return r;
+	int fds[6] = {parts->bundle_fd, n->segment_fd, parts->ring_fd, parts->ca_fd};
+	size_t count = 4;
+	if (parts->upstream_ca_fd >= 0)
+		fds[count++] = parts->upstream_ca_fd;
+	if (parts->hosts_fd >= 0)
+		fds[count++] = parts->hosts_fd;
+	parts->proxy.header.kind = MESSAGE_PROXY_START;
+	parts->proxy.workers = NETWORK_WORKERS;
+	parts->proxy.uid = options->root ? ECLUSA_UID_PROXY : 0;
+	parts->proxy.has_upstream_ca = parts->upstream_ca_fd >= 0;
+	parts->proxy.has_hosts = parts->hosts_fd >= 0;
+	r = channel_send(n->proxy.channel_fd, &parts->proxy, sizeof(parts->proxy), fds, count);
+	/* EPIPE: it has ended; network_wait() reads its last words */
+	return r < 0 && r != -EPIPE ? failure_errno(why, r, "can't speak to eclusa-proxy") : 0;
+}
+
+int network_start(const struct network_options *options, struct network **ret, struct failure *why)
+{
+	struct network *n = calloc(1, sizeof(*n));
+	auto_free struct network_parts *parts = calloc(1, sizeof(*parts));
+	if (n == NULL || parts == NULL) {
+		free(n);
+		return failure_errno(why, -ENOMEM, "network");
+	}
+	n->netd = PROGRAM_NONE;
+	n->proxy = PROGRAM_NONE;
+	n->namespace_fd = -1;
+	n->segment_fd = options->segment_fd;
+	n->audit_folder_fd = options->audit_folder_fd;
+	parts->bundle_fd = parts->ca_fd = parts->upstream_ca_fd = parts->hosts_fd = -1;
+	parts->ring_fd = -1;
+	/* what a dead super leaves in its group becomes our child: program_end() */
+	int r = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0
+		? failure_errno(why, -errno, "can't become a subreaper")
+		: network_spawn(n, why);
+	if (r == 0)
+		r = network_send_netd(n, options, parts, why);
+	if (r == 0)
+		r = network_send_proxy(n, options, parts, why);
+	fd_close(&parts->bundle_fd);
+	fd_close(&parts->ca_fd);
+	fd_close(&parts->upstream_ca_fd);
+	fd_close(&parts->hosts_fd);
+	fd_close(&parts->ring_fd);
+	if (r < 0) {
+		network_free(n);
+		return r;
+	}
+	*ret = n;
+	return 0;
+}
+
+/** A message from one of the programs; at least a header long. */
+union network_message {
+	struct message_header header;
+	struct message_failed failed;
+	struct message_lease_granted granted;
+	struct message_proxy_ready ready;
+	struct message_counters_read counters;
+};
+
+static enum network_answer network_failed(
+	const struct program *p, const struct message_failed *m, struct failure *why)
+{
+	char text[MESSAGE_TEXT_BYTES];
+	memcpy(text, m->text, sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	(void)failure_set(why, m->code < 0 ? m->code : -EIO, "%s: %s", p->name, text);
+	return NETWORK_FAILED;
+}
+
+/** Read what one program has to say. @size of the answer that is awaited, of kind @kind; descriptors in @ret_fd if not NULL. */
+static enum network_answer network_read(struct program *p, union network_message *m,
+	enum message_kind kind, size_t size, int *ret_fd, struct failure *why)
+{
+	size_t count = 0;
+	int fd = -1;
+	int len =
+		channel_receive(p->channel_fd, m, sizeof(*m), &fd, ret_fd == NULL ? 0 : 1, &count);
+	if (len > 0 && (size_t)len == size && m->header.kind == kind &&
+		count == (ret_fd == NULL ? 0 : 1)) {
+		if (ret_fd != NULL)
+			*ret_fd = fd;
+		return NETWORK_ANSWERED;
+	}
+	if (count > 0)
+		fd_close(&fd);
+	if (len == sizeof(m->failed) && m->header.kind == MESSAGE_FAILED)
+		return network_failed(p, &m->failed, why);
+	if (len == 0)
+		return NETWORK_ENDED;
+	(void)failure_set(why, -EPROTO, "%s sent an unexpected message", p->name);
+	return NETWORK_FAILED;
+}
+
+/** Poll the programs that have not answered yet. @return 0, -ETIMEDOUT, or another negative errno. */
+static int network_turn(struct network *n, uint64_t deadline_ns, struct failure *why)
+{
+	uint64_t now = clock_monotonic_ns();
+	if (now >= deadline_ns)
+		return -ETIMEDOUT;
+	struct pollfd waits[2] = {
+		{.fd = n->netd_answer == NETWORK_AWAITED ? n->netd.channel_fd : -1,
+			.events = POLLIN},
+		{.fd = n->proxy_answer == NETWORK_AWAITED ? n->proxy.channel_fd : -1,
+			.events = POLLIN},
+	};
+	int left_ms = (int)((deadline_ns - now + NS_PER_MS - 1) / NS_PER_MS);
+	if (poll(waits, 2, left_ms) < 0)
+		return errno == EINTR ? 0 : -errno;
+	union network_message m = {0};
+	if (waits[0].revents != 0) {
+		n->netd_answer = network_read(&n->netd, &m, MESSAGE_LEASE_GRANTED,
+			sizeof(m.granted), &n->namespace_fd, why);
+		if (n->netd_answer == NETWORK_ANSWERED)
+			n->granted = m.granted;
+	}
+	if (waits[1].revents != 0) {
+		n->proxy_answer = network_read(
+			&n->proxy, &m, MESSAGE_PROXY_READY, sizeof(m.ready), NULL, why);
+		if (n->proxy_answer == NETWORK_ANSWERED)
+			n->ready = m.ready;
+	}
+	return 0;
+}
+
+/** One of them is gone without a word: say which, and how. */
+static int network_say_ended(struct network *n, struct failure *why)
+{
+	struct program *p = n->netd_answer == NETWORK_ENDED ? &n->netd : &n->proxy;
+	char ending[64];
+	program_end(p, clock_monotonic_ns() + NETWORK_LAST_WORDS_NS);
+	return failure_set(why, -EPIPE, "%s %s before the network was ready", p->name,
+		program_ending(p, ending, sizeof(ending)));
+}
+
+int network_wait(struct network *n, uint64_t deadline_ns, struct failure *why)
+{
+	for (;;) {
+		if (n->netd_answer == NETWORK_FAILED || n->proxy_answer == NETWORK_FAILED)
+			return why == NULL || why->code == 0 ? -EIO : why->code;
+		bool ended = n->netd_answer == NETWORK_ENDED || n->proxy_answer == NETWORK_ENDED;
+		bool awaited =
+			n->netd_answer == NETWORK_AWAITED || n->proxy_answer == NETWORK_AWAITED;
+		if (ended && !awaited)
+			return network_say_ended(n, why);
+		if (!awaited && n->ready.ca_len > sizeof(n->ready.ca_pem))
+			return failure_set(why, -EPROTO, "eclusa-proxy sent an unexpected message");
+		if (!awaited)
+			return 0;
+		/* each quits when the other does: the one that knows why may speak second */
+		uint64_t last_words_ns = clock_monotonic_ns() + NETWORK_LAST_WORDS_NS;
+		uint64_t until_ns = deadline_ns;
+		if (ended && last_words_ns < until_ns)
+			until_ns = last_words_ns;
+		int r = network_turn(n, until_ns, why);
+		if (r == -ETIMEDOUT && ended)
+			return network_say_ended(n, why);
+		if (r == -ETIMEDOUT)
+			return failure_set(why, r, "the network was not ready in time: %s is late",
+				n->netd_answer == NETWORK_AWAITED ? n->netd.name : n->proxy.name);
+		if (r < 0)
+			return failure_errno(why, r, "can't wait for the network");
+	}
+}
+
+int network_namespace_fd(const struct network *n)
+{
+	return n->namespace_fd;
+}
+
+const struct message_lease_granted *network_lease(const struct network *n)
+{
+	return &n->granted;
+}
+
+struct slice network_ca_pem(const struct network *n)
+{
+	return (struct slice){n->ready.ca_pem, n->ready.ca_len};
+}
+
+void network_poll(const struct network *n, struct pollfd ret[static NETWORK_POLL_COUNT])
+{
+	/* pidfds, not channels: a channel's end may outlive its program in a child of it */
+	ret[0] = (struct pollfd){.fd = n->netd.pidfd, .events = POLLIN};
+	ret[1] = (struct pollfd){.fd = n->proxy.pidfd, .events = POLLIN};
+}
+
+/** Ask a program a bare question and wait for its answer. @return 0 or negative errno. */
+static int network_ask(struct program *p, enum message_kind question, enum message_kind answer,
+	size_t size, uint64_t deadline_ns, union network_message *ret)
+{
+	const struct message_header header = {.kind = question};
+	int r = channel_send(p->channel_fd, &header, sizeof(header), NULL, 0);
+	if (r < 0)
+		return r;
+	int len =
+		channel_receive_until(p->channel_fd, deadline_ns, ret, sizeof(*ret), NULL, 0, NULL);
+	if (len <= 0)
+		return len < 0 ? len : -EPIPE;
+	return (size_t)len == size && ret->header.kind == answer ? 0 : -EPROTO;
+}
+
+/** Both programs end when their channels do; what does not is killed. @return whether both ended well. */
+static bool network_end_programs(struct network *n, uint64_t deadline_ns)
+{
+	fd_close(&n->namespace_fd);
+	fd_close(&n->netd.channel_fd);
+	fd_close(&n->proxy.channel_fd);
+	program_end(&n->netd, deadline_ns);
+	program_end(&n->proxy, deadline_ns);
+	return n->netd.status == 0 && n->proxy.status == 0;
+}
+
+/** Whatever the recorder did not get to. @return 0 or negative errno: the next start completes it. */
+static int network_complete_ring(struct network *n)
+{
+	if (!n->has_ring)
+		return 0;
+	struct audit_segment *segment;
+	int r = audit_segment_attach(n->segment_fd, &segment, NULL);
+	if (r < 0)
+		return r;
+	r = audit_ring_complete(n->audit_folder_fd, n->ring_id, segment);
+	audit_segment_free(segment);
+	n->has_ring = false;
+	return r < 0 ? r : 0;
+}
+
+int network_finish(struct network *n, struct message_counters_read *ret_counters)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + NETWORK_FINISH_NS;
+	union network_message m;
+	struct message_counters_read counters = {.header = {.kind = MESSAGE_COUNTERS_READ}};
+	int r = network_ask(&n->netd, MESSAGE_COUNTERS, MESSAGE_COUNTERS_READ, sizeof(m.counters),
+		deadline_ns, &m);
+	if (r == 0)
+		counters = m.counters;
+	int finished = network_ask(&n->proxy, MESSAGE_PROXY_FINISH, MESSAGE_PROXY_FINISHED,
+		sizeof(m.header), deadline_ns, &m);
+	bool well = network_end_programs(n, deadline_ns);
+	int completed = network_complete_ring(n);
+	*ret_counters = counters;
+	if (r < 0 || finished < 0 || !well)
+		return -EPIPE;
+	return completed;
+}
+
+void network_free(struct network *n)
+{
+	if (n == NULL)
+		return;
+	(void)network_end_programs(n, 0);
+	(void)network_complete_ring(n); /* what is left, the next start completes */
+	program_fini(&n->netd);
+	program_fini(&n->proxy);
+	free(n);
+}
