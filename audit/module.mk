@@ -1,1 +1,1 @@
-audit_SOURCES :=
+audit_SOURCES := audit/redact.c audit/ring.c

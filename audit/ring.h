@@ -13,6 +13,7 @@
 
 #define AUDIT_RING_BYTES ((size_t)4 << 20)
 #define AUDIT_RING_SLOTS 1024
+#define AUDIT_RING_RESERVE_BYTES (AUDIT_RING_BYTES / 8) /* kept for lines that deny when the room runs out */
 
 struct audit_ring;
 
@@ -30,21 +31,37 @@ int audit_ring_create(int folder_fd, const char *id, struct failure *why);
 /** Map an existing ring file. @return NULL when it is not one. The mapping outlives @fd. */
 struct audit_ring *audit_ring_map(int fd);
 void audit_ring_free(struct audit_ring *ring);
-/** eventfd-free wake-up: true if the consumer sleeps and must be told (by any byte on its channel). */
+
+/** Producer, after finish(): true if the consumer sleeps and must be told (by any byte on its channel). True once a sleep. */
 bool audit_ring_wants_wake(struct audit_ring *ring);
+/** Consumer: announce a sleep; then peek once more before sleeping, since a line may have come just before. */
 void audit_ring_will_sleep(struct audit_ring *ring);
 
 /** Producer: put a decision into a free slot. @return slot index, or -ENOSPC: then deny.audit-full. */
 int audit_ring_open(struct audit_ring *ring, struct audit_entry entry);
-/** Producer: enter a finished line and clear the slot (slot -1: none was open). -ENOSPC when the ring is full. */
+/**
+ * Producer: enter a finished line and clear the slot (slot -1: none was open). With a slot it always finds room: a full ring's line waits
+ * in a slot of its own. Without one -ENOSPC when the ring is full; the loss is counted and recorded (audit.lost) once there is room.
+ */
 int audit_ring_finish(struct audit_ring *ring, int slot, struct audit_entry entry);
-/** Producer: whether a finished line of the largest size would fit; asked before a decision allows. */
+/** Producer: whether one more decision may allow: slots and room are left and the recorder can write. Else deny.audit-full. */
 bool audit_ring_has_room(struct audit_ring *ring);
 
-/** Consumer: the oldest line, copied out to @storage. @return 1, 0 when empty, -EBADMSG when torn. */
+/**
+ * Consumer: the oldest line, copied out to @storage of AUDIT_LINE_BYTES_MAX. @return 1, 0 when empty, -EBADMSG when what is there is no
+ * line; audit_ring_advance() then leaves it behind.
+ */
 int audit_ring_peek(struct audit_ring *ring, char *storage, size_t capacity, struct audit_entry *ret);
 void audit_ring_advance(struct audit_ring *ring);
 /** Consumer, once the producer is dead: the next open decision, removed from its slot. @return 1 or 0. */
 int audit_ring_take_open(struct audit_ring *ring, char *storage, size_t capacity, struct audit_entry *ret);
+/** The same in two steps, so that it is removed only after it was written: the slot from @from up, or -1. */
+int audit_ring_peek_open(struct audit_ring *ring, int from, char *storage, struct audit_entry *ret);
+void audit_ring_clear(struct audit_ring *ring, int slot);
+/** Consumer: lines can't be written (anymore, again); has_room() then says no. */
+void audit_ring_set_stalled(struct audit_ring *ring, bool stalled);
+/** Consumer: how many lines were lost; and that so many of them are on record now. */
+uint64_t audit_ring_lost(struct audit_ring *ring);
+void audit_ring_clear_lost(struct audit_ring *ring, uint64_t count);
 
 #endif

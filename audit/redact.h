@@ -1,0 +1,25 @@
+/*
+ * What must not stand in a log is taken out of it: user information and query values of URLs, and whatever
+ * looks like a secret. Input is peer text of any bytes; output is the same bytes with "[redacted:N]" for N of
+ * them. Escaping is the JSON writer's.
+ */
+#ifndef ECLUSA_AUDIT_REDACT_H
+#define ECLUSA_AUDIT_REDACT_H
+
+#include "common/buf.h"
+
+/** A word of at least so many random-looking characters is a secret. */
+#define REDACT_SECRET_CHARACTERS 32
+
+/** Whether a word looks like a secret: a known token prefix, or long and random. */
+bool redact_is_secret(struct slice word);
+/** Each appends to @to and returns how many places were redacted; memory errors are sticky in @to. */
+unsigned redact_text(struct slice text, struct buf *to);
+/** A request target: also without query and fragment. */
+unsigned redact_path(struct slice path, struct buf *to);
+/** A host as a peer spelled it: without user information. */
+unsigned redact_host(struct slice host, struct buf *to);
+/** A command line, joined by blanks: also values of options and variables named like secrets. */
+unsigned redact_arguments(char *const *argv, struct buf *to);
+
+#endif
