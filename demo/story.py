@@ -178,6 +178,9 @@ class Story:
         codes = [event.get("status_code") for event in self.events]
         for code in ("sandbox.start", "sandbox.exit"):
             self.must(code in codes, f"the audit log has no {code}")
+        denied = {(denial.get("reason"), denial.get("host")) for denial in self.result.get("denials", [])}
+        self.must({("deny.default", "collector.example.net"), ("deny.address-metadata", "169.254.169.254"),
+                   ("deny.address-private", "192.168.77.1")} <= denied, f"the result tells of these denials only: {denied}")
         for artifact in self.result.get("artifacts", []):
             digest = hashlib.sha256(self.read_bytes("results/" + artifact["path"])).hexdigest()
             self.must(artifact["sha256"] == digest, f"the digest of {artifact['path']} is wrong")
@@ -188,9 +191,9 @@ class Story:
         heading("What the other side saw")
         for record in self.arrived:
             print(f"  {plain(record['method'])} https://{plain(record['host'])}{plain(record['path'])}, {record['received']} bytes of body")
-        print("  and nothing else" if not self.problems else "")
-        for missing in self.result.get("limits", {}).get("missing", []) if isinstance(self.result.get("limits"), dict) else []:
-            print(f"  (as this user without: {plain(missing)})")
+        if not self.problems:
+            print("  and nothing else")
+        self.tell_layers()
         heading("Where things are")
         segments = glob.glob(self.path("audit/*.jsonl"))
         log = segments[-1] if segments else self.path("audit")
@@ -198,6 +201,15 @@ class Story:
                             ("result of the run", self.path("result.json")), (f"audit log, {len(self.events)} events", log)):
             print(f"  {what:<22} {where}")
         print(f"  {'read the log':<22} jq -r '.message' {log}")
+
+    def tell_layers(self):
+        limits, network = self.result.get("limits", {}), self.result.get("network", {})
+        missing = [text for absent, text in (
+            (limits.get("cgroup") == "none", "a cgroup: resource limits stand in for it"),
+            (not limits.get("separate_uid"), "a user id of its own for the sandbox"),
+            (not network.get("dial_guard"), "the packet filter around the proxy")) if absent]
+        if missing:
+            print("  As this user the run had to do without: " + "; ".join(missing) + ".")
 
     def tell_npm(self):
         if not os.path.exists(self.path("npm.status")):
