@@ -49,6 +49,7 @@ endif
 endif
 libraries_present = $(if $(PKG_LIBS),,$(error a library is missing; `make deps` installs it: $(PKGS)))
 
+.DEFAULT_GOAL := all
 FOLDERS := common policy audit ipc netd proxy sandbox-launcher cli
 include $(FOLDERS:%=%/module.mk)
 
