@@ -4,8 +4,8 @@
  */
 #include "proxy/tls_internal.h"
 
-#include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +14,17 @@
 
 #define DATE_BYTES  16
 #define NAMES_SHOWN 3
+
+/** Text for people: it may be cut. */
+__attribute__((format(printf, 3, 4))) static void print(
+	char *to, size_t capacity, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	if (vsnprintf(to, capacity, format, arguments) < 0)
+		to[0] = '\0';
+	va_end(arguments);
+}
 
 char *tls_name_print(const X509_NAME *name, char *to, size_t capacity)
 {
@@ -66,21 +77,20 @@ static void verify_detail(int error, X509 *x, char *to, size_t capacity)
 	char text[TLS_VERIFY_TEXT_BYTES];
 	switch (error) {
 	case X509_V_ERR_CERT_HAS_EXPIRED:
-		(void)snprintf(to, capacity, "expired %s", date_print(X509_get0_notAfter(x), text));
+		print(to, capacity, "expired %s", date_print(X509_get0_notAfter(x), text));
 		break;
 	case X509_V_ERR_CERT_NOT_YET_VALID:
-		(void)snprintf(
-			to, capacity, "valid from %s", date_print(X509_get0_notBefore(x), text));
+		print(to, capacity, "valid from %s", date_print(X509_get0_notBefore(x), text));
 		break;
 	case X509_V_ERR_HOSTNAME_MISMATCH:
 	case X509_V_ERR_IP_ADDRESS_MISMATCH:
-		(void)snprintf(to, capacity, "it is for %s", names_print(x, text, sizeof(text)));
+		print(to, capacity, "it is for %s", names_print(x, text, sizeof(text)));
 		break;
 	default:
-		(void)snprintf(to, capacity, "issued by %s",
+		print(to, capacity, "issued by %s",
 			tls_name_print(X509_get_issuer_name(x), text, sizeof(text)));
 		break;
-	} /* all of these may be cut: text for people */
+	}
 }
 
 int tls_verify_callback(int valid, X509_STORE_CTX *store)
@@ -94,8 +104,8 @@ int tls_verify_callback(int valid, X509_STORE_CTX *store)
 	char detail[TLS_VERIFY_TEXT_BYTES] = "no certificate";
 	if (x != NULL)
 		verify_detail(error, x, detail, sizeof(detail));
-	(void)snprintf(s->verify_text, sizeof(s->verify_text), "%s (%.100s, %s)",
-		X509_verify_cert_error_string(error), s->name.name, detail); /* may be cut */
+	print(s->verify_text, sizeof(s->verify_text), "%s (%.100s, %s)",
+		X509_verify_cert_error_string(error), s->name.name, detail);
 	return valid;
 }
 
@@ -131,17 +141,16 @@ static const char *fault_text(const struct tls_session *s, unsigned long queued,
 	if (s->refused)
 		return "the ClientHello names another host than the tunnel";
 	if (reason == SSL_R_UNEXPECTED_EOF_WHILE_READING || (queued == 0 && system_error == 0))
-		(void)snprintf(
-			to, capacity, "%s closed the connection without an end of TLS", peer);
+		print(to, capacity, "%s closed the connection without an end of TLS", peer);
 	else if (queued == 0)
-		(void)snprintf(to, capacity, "%s: %s", peer, strerror(system_error));
+		print(to, capacity, "%s: %s", peer, strerror(system_error));
 	else if (reason > SSL_AD_REASON_OFFSET)
-		(void)snprintf(to, capacity, "%s refuses with the TLS alert: %s", peer,
+		print(to, capacity, "%s refuses with the TLS alert: %s", peer,
 			SSL_alert_desc_string_long(reason - SSL_AD_REASON_OFFSET));
 	else
-		(void)snprintf(to, capacity, "TLS with %s failed: %s", peer,
+		print(to, capacity, "TLS with %s failed: %s", peer,
 			ERR_reason_error_string(queued));
-	return to; /* may be cut: text for people */
+	return to;
 }
 
 enum tls_result tls_fault_set(struct tls_session *s, int ssl_error, struct tls_fault *why)
