@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 
 #define SECRET_PREFIX_TAIL   12 /* what must follow a known prefix for it to be a token */
+#define KNOWN_TOKEN_RUN      10 /* letters and digits in a row, so that words with dashes are none */
 #define RANDOM_RUN_DISTINCT  10
 #define RANDOM_WORD_DISTINCT 16
 #define RANDOM_WORD_RUN      16
@@ -89,7 +90,7 @@ static bool is_known_token(struct slice word)
 		struct slice prefix = slice_of(secret_prefixes[i]);
 		if (slice_starts(word, prefix) && word.len >= prefix.len + SECRET_PREFIX_TAIL) {
 			struct word_shape tail = word_shape(slice_part(word, prefix.len, word.len));
-			if (tail.digit > 0)
+			if (tail.digit > 0 && tail.run >= KNOWN_TOKEN_RUN)
 				return true;
 		}
 	}
