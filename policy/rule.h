@@ -1,0 +1,65 @@
+/* A rule inside a compiled policy: what rule of policy.h shows, and all that decides. */
+#ifndef ECLUSA_POLICY_RULE_H
+#define ECLUSA_POLICY_RULE_H
+
+#include "policy/arena.h"
+#include "policy/pattern.h"
+#include "policy/report.h"
+
+#define RULE_NEVER_MS UINT64_MAX
+
+struct port_range {
+	uint16_t first;
+	uint16_t last;
+};
+
+enum rule_scheme {
+	RULE_SCHEME_BY_PORT, /* 80 is plain HTTP, every other port TLS */
+	RULE_SCHEME_HTTP,
+	RULE_SCHEME_HTTPS,
+	RULE_SCHEME_ANY, /* deny rules */
+};
+
+/** Everything belongs to the policy's arena. */
+struct rule_entry {
+	struct rule rule; /* first: a pointer to it is a pointer to the entry */
+	struct place place;
+	enum pattern_kind kind;
+	struct slice name;              /* of the host, without the pattern's prefix */
+	const struct port_range *ports; /* none: every port */
+	size_t port_count;
+	enum rule_scheme scheme;
+	const struct slice *methods; /* sorted; none: every method */
+	size_t method_count;
+	const struct slice *paths; /* sorted; none: every path */
+	size_t path_count;
+	uint64_t expires_ms; /* from then on it matches nothing */
+	const char *target;  /* host and ports in canonical text */
+	const char *admits;  /* methods and paths in canonical text, for people */
+	bool narrowed;       /* a copy that a use line changed, for one section */
+	uint32_t given;      /* bits of enum attribute_key that the text gave */
+};
+
+static inline const struct rule_entry *rule_entry_of(const struct rule *rule)
+{
+	return (const struct rule_entry *)rule;
+}
+
+bool rule_has_port(const struct rule_entry *r, uint16_t port);
+bool rule_has_scheme(const struct rule_entry *r, uint16_t port, enum policy_scheme scheme);
+bool rule_has_method(const struct rule_entry *r, struct slice method);
+/** Whether some path matches; *ret_literal gets the literal bytes of the most specific one. */
+bool rule_has_path(const struct rule_entry *r, struct slice path, size_t *ret_literal);
+
+/**
+ * Which of two allow rules for one request is more specific: exact before one label before any depth, then
+ * longer host, longer literal path, fewer methods, then the narrower limits, so that order never matters.
+ * @return above 0: @a.
+ */
+int rule_compare_specificity(
+	const struct rule_entry *a, size_t a_literal, const struct rule_entry *b, size_t b_literal);
+
+/** Fill target and admits. @return 0 or -ENOMEM. */
+int rule_describe(struct rule_entry *r, struct arena *arena);
+
+#endif
