@@ -306,8 +306,7 @@ int http1_head_framing(const struct http1_head *head, const struct http1_marks *
 
 bool http1_field_passes(const struct http1_field *field)
 {
-	return !field->nominated &&
-		(field->kind == HTTP1_FIELD_OTHER || field->kind == HTTP1_FIELD_EXPECT);
+	return !field->nominated && field->kind == HTTP1_FIELD_OTHER;
 }
 
 struct slice http1_field_value(const struct http1_head *head, struct slice name)

@@ -149,14 +149,10 @@ static int host_field_parse(
 static int expect_parse(
 	struct http1_request *ret, const struct http1_marks *marks, struct http_fault *why)
 {
-	struct http1_field *field = marks->first[HTTP1_FIELD_EXPECT];
+	const struct http1_field *field = marks->first[HTTP1_FIELD_EXPECT];
 	ret->expect_continue = false;
-	if (field == NULL)
+	if (field == NULL || ret->head.minor == 0) /* RFC 9110 10.1.1: has no meaning there */
 		return 0;
-	if (ret->head.minor == 0) {
-		field->nominated = true; /* RFC 9110 10.1.1: has no meaning there */
-		return 0;
-	}
 	if (marks->count[HTTP1_FIELD_EXPECT] > 1 ||
 		!slice_equal_nocase(field->value, SLICE("100-continue")))
 		return http1_fault_set(

@@ -130,6 +130,8 @@ int http1_write_request(
 	put_host(&w, to);
 	put_fields(&w, &r->head);
 	put_framing(&w, r->head.framing);
+	if (r->expect_continue)
+		put(&w, SLICE("Expect: 100-continue\r\n"));
 	put_connection(&w, to->upgrade && r->head.websocket, to->close);
 	put(&w, SLICE("\r\n"));
 	buf_grew(out, w.len);
