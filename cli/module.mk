@@ -1,1 +1,1 @@
-cli_SOURCES :=
+cli_SOURCES := $(filter-out cli/main.c,$(wildcard cli/*.c))

@@ -1,0 +1,63 @@
+/*
+ * Control groups of one run: memory, pids, cpu. v1 (a child in each hierarchy, joined by the sandbox itself
+ * through descriptors opened before it exists) or v2 (the sandbox is born in it). Lives under the launcher's own
+ * group. Each is locked while its launcher lives, so that the next start removes what a killed one left.
+ */
+#ifndef ECLUSA_SANDBOX_LAUNCHER_CGROUP_H
+#define ECLUSA_SANDBOX_LAUNCHER_CGROUP_H
+
+#include "sandbox-launcher/spec.h"
+
+enum cgroup_kind { CGROUP_NONE, CGROUP_V1, CGROUP_V2 };
+enum cgroup_part { CGROUP_MEMORY, CGROUP_PIDS, CGROUP_CPU, CGROUP_CPUACCT, CGROUP_PART_COUNT };
+
+#define CGROUP_NAME_BYTES 64
+#define CGROUP_PREFIX     "eclusa-"
+
+/** Descriptors are -1 where absent; hierarchies that are mounted together share the first one's group. */
+struct cgroup {
+	enum cgroup_kind kind;
+	char name[CGROUP_NAME_BYTES];
+	int parent[CGROUP_PART_COUNT]; /* folder that holds the group */
+	int group[CGROUP_PART_COUNT];  /* the group, locked; v2 uses index 0 only */
+	int join[CGROUP_PART_COUNT];   /* v1: `tasks`, write-only */
+};
+
+/** What the kernel counted. UINT64_MAX: not known. */
+struct cgroup_usage {
+	uint64_t cpu_ns;
+	uint64_t memory_peak_bytes;
+	uint64_t oom_kills;
+	uint64_t pids_refused;
+};
+
+void cgroup_init(struct cgroup *g);
+/**
+ * Make the group of run @id with the spec's limits; kind NONE when this user can't (@why then says what lacks).
+ * @return 0, also for NONE; negative errno when a group was made but a limit could not be set.
+ */
+int cgroup_create(struct cgroup *g, const char *id, const struct spec *spec, struct failure *why);
+/** In the sandbox's first process, before it has children or threads. Async-signal-safe. */
+int cgroup_join(const struct cgroup *g);
+/** In the sandbox: forget the descriptors. */
+void cgroup_forget(struct cgroup *g);
+void cgroup_read(const struct cgroup *g, struct cgroup_usage *ret);
+/** Processor time so far; UINT64_MAX when not known. */
+uint64_t cgroup_cpu_ns(const struct cgroup *g);
+/** Remove the group; its processes must have ended. */
+void cgroup_remove(struct cgroup *g);
+/** Remove groups that dead launchers left beside this one. */
+void cgroup_sweep(const struct cgroup *g);
+const char *cgroup_kind_name(enum cgroup_kind kind);
+
+/* For cgroup_v1.c and cgroup_v2.c. */
+int cgroup_v1_create(struct cgroup *g, const struct spec *spec, struct failure *why);
+int cgroup_v2_create(struct cgroup *g, const struct spec *spec, struct failure *why);
+/** mkdir, open, lock; the name gets a suffix until the lock is ours. @return descriptor or negative errno. */
+int cgroup_make(int parent, const char *name);
+/** The path of this process in the line of /proc/self/cgroup that names @controller ("" = v2). */
+int cgroup_own_path(const char *controller, char *ret_path, size_t capacity);
+/** A number from a file of the group, or after "@key " in it. UINT64_MAX: absent. */
+uint64_t cgroup_number(int group, const char *file, const char *key);
+
+#endif

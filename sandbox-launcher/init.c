@@ -1,0 +1,288 @@
+/* See init.h. The order of the steps in init_confine() is the design: each says what must not be possible after it. */
+#include "sandbox-launcher/init.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/privilege.h"
+#include "sandbox-launcher/env.h"
+#include "sandbox-launcher/filter.h"
+#include "sandbox-launcher/limits.h"
+#include "sandbox-launcher/userns.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/securebits.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { FD_REPORT = 3, FD_GO = 4, FD_FIRST_FREE = 5 };
+
+static void report_send(int fd, struct init_report *report)
+{
+	ssize_t put;
+	do {
+		put = write(
+			fd, report, sizeof(*report)); /* less than PIPE_BUF: whole or not at all */
+	} while (put < 0 && errno == EINTR);
+}
+
+static void fail(int fd, const struct failure *why) __attribute__((noreturn));
+static void fail(int fd, const struct failure *why)
+{
+	struct init_report report = {.kind = INIT_REPORT_FAILED, .value = -why->code};
+	(void)slice_copy(slice_of(why->text), report.text, sizeof(report.text)); /* cut when long */
+	report.text[sizeof(report.text) - 1] = '\0';
+	report_send(fd, &report);
+	_exit(125);
+}
+
+/* The launcher holds the other end as long as it lives. */
+static int wait_for_go(int go)
+{
+	char byte;
+	ssize_t got;
+	do {
+		got = read(go, &byte, 1);
+	} while (got < 0 && errno == EINTR);
+	return got == 1 ? 0 : got == 0 ? -ESRCH : -errno;
+}
+
+/* A change of credentials forgets the death signal, so it is asked for anew after each. */
+static int die_with_launcher(int go)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return -errno;
+	struct pollfd alive = {.fd = go};
+	if (poll(&alive, 1, 0) < 0)
+		return -errno;
+	return (alive.revents & POLLHUP) != 0 ? -ESRCH : 0;
+}
+
+static int become_user(const struct init_job *job)
+{
+	if (job->drop_groups && setgroups(0, NULL) < 0)
+		return -errno;
+	if (setresgid(SANDBOX_GID, SANDBOX_GID, SANDBOX_GID) < 0 ||
+		setresuid(SANDBOX_UID, SANDBOX_UID, SANDBOX_UID) < 0)
+		return -errno;
+	return privilege_hide();
+}
+
+static int raise_loopback(void)
+{
+	auto_fd fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+		return -errno;
+	return 0;
+}
+
+static int take_streams(const struct init_job *job)
+{
+	auto_fd null = job->streams[0] >= 0 ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int from[3] = {
+		job->streams[0] >= 0 ? job->streams[0] : null, job->streams[1], job->streams[2]};
+	/* out of the way first: a source may sit where another's target is */
+	int moved[5];
+	const int all[5] = {from[0], from[1], from[2], job->report, job->go};
+	for (int i = 0; i < 5; i++) {
+		moved[i] = fcntl(all[i], F_DUPFD_CLOEXEC, 64);
+		if (moved[i] < 0)
+			return -errno;
+	}
+	for (int i = 0; i < 3; i++)
+		if (dup2(moved[i], i) < 0)
+			return -errno;
+	if (dup3(moved[3], FD_REPORT, O_CLOEXEC) < 0 || dup3(moved[4], FD_GO, O_CLOEXEC) < 0)
+		return -errno;
+	fd_close(&null);
+	return privilege_close_from(FD_FIRST_FREE);
+}
+
+/* uid 0 means nothing, and none of this can be undone (capabilities(7)) */
+#define SECURE_BITS                                                                                \
+	(SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                           \
+		SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |                          \
+		SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
+
+#define STEP(call, ...)                                                                            \
+	do {                                                                                       \
+		int step_r = (call);                                                               \
+		if (step_r < 0) {                                                                  \
+			(void)failure_errno(why, step_r, __VA_ARGS__);                             \
+			return step_r;                                                             \
+		}                                                                                  \
+	} while (0)
+
+/*
+ * should: work under every supported kernel for root and for an ordinary user.
+ * must not be possible after each step:
+ */
+static int init_confine(const struct init_job *job, int *report, struct failure *why)
+{
+	(void)umask(022); /* returns the old mask; can't fail */
+	/* outliving the launcher */
+	STEP(die_with_launcher(job->go), "the launcher is gone");
+	/* using memory, processor or processes that are not counted */
+	STEP(cgroup_join(job->cgroup), "can't join the control group");
+	/* going on as an unmapped user */
+	STEP(wait_for_go(job->go), "the launcher is gone");
+	/* touching files of the caller's uid or groups (root); being read by other processes */
+	STEP(become_user(job), "can't become the sandbox's user");
+	STEP(die_with_launcher(job->go), "the launcher is gone");
+	/* seeing the host's control groups */
+	STEP(unshare(CLONE_NEWCGROUP) < 0 ? -errno : 0, "can't make a control group namespace");
+	STEP(sethostname("sandbox", 7) < 0 ? -errno : 0, "can't name the host");
+	if (job->own_network)
+		STEP(raise_loopback(), "can't raise lo");
+	/* naming a file of the host that is not in the view */
+	int r = mounts_enter(&job->mounts, why);
+	if (r < 0)
+		return r;
+	/* holding any descriptor of the launcher but streams, report and go */
+	STEP(take_streams(job), "can't set up the streams");
+	*report = FD_REPORT;
+	/* dumping core on the host, opening without bound */
+	STEP(limits_apply(job->spec, job->cgroup->kind != CGROUP_NONE),
+		"can't set resource limits");
+	/* gaining: no capability in any set, none by exec */
+	STEP(prctl(PR_SET_SECUREBITS, SECURE_BITS, 0, 0, 0) < 0 ? -errno : 0,
+		"can't lock securebits");
+	STEP(privilege_drop_all(), "can't drop capabilities");
+	STEP(privilege_hide(), "can't hide from the sandbox");
+	STEP(die_with_launcher(FD_GO), "the launcher is gone");
+	/* calling what is not in the table; last, as it refuses what the steps above did */
+	STEP(filter_load(), "can't load the system call filter");
+	return 0;
+}
+
+static void exec_along_path(char *const *argv, char *const *env)
+{
+	if (strchr(argv[0], '/') != NULL) {
+		(void)execve(argv[0], argv, env); /* errno tells */
+		return;
+	}
+	int kept = ENOENT;
+	struct slice rest = SLICE(ENV_PATH), folder;
+	while (rest.len > 0) {
+		char path[512];
+		if (!slice_split(rest, ':', &folder, &rest)) {
+			folder = rest;
+			rest.len = 0;
+		}
+		int len = snprintf(
+			path, sizeof(path), "%.*s/%s", (int)folder.len, folder.ptr, argv[0]);
+		if (len < 0 || (size_t)len >= sizeof(path))
+			continue;
+		(void)execve(path, argv, env); /* errno tells */
+		if (errno != ENOENT && errno != ENOTDIR)
+			kept = errno;
+	}
+	errno = kept;
+}
+
+static void payload(const struct init_job *job) __attribute__((noreturn));
+static void payload(const struct init_job *job)
+{
+	sigset_t none;
+	(void)sigemptyset(&none);
+	const struct sigaction plain = {.sa_handler = SIG_DFL};
+	static const int inherited[] = {SIGPIPE, SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGCHLD, SIGUSR1,
+		SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU, SIGALRM};
+	for (size_t i = 0; i < array_size(inherited); i++)
+		(void)sigaction(inherited[i], &plain, NULL); /* valid numbers */
+	/* a session of its own: no controlling terminal to push input into */
+	if (setsid() >= 0 && sigprocmask(SIG_SETMASK, &none, NULL) == 0)
+		exec_along_path(job->spec->argv.items, job->env);
+	struct init_report report = {.kind = INIT_REPORT_EXEC_FAILED, .value = errno};
+	report_send(FD_REPORT, &report);
+	_exit(127);
+}
+
+static uint64_t time_ns(const struct timeval *t)
+{
+	return (uint64_t)t->tv_sec * NS_PER_SEC + (uint64_t)t->tv_usec * 1000;
+}
+
+static void report_usage(struct init_report *report)
+{
+	struct rusage own, children;
+	if (getrusage(RUSAGE_SELF, &own) < 0 || getrusage(RUSAGE_CHILDREN, &children) < 0)
+		return;
+	report->cpu_ns = time_ns(&own.ru_utime) + time_ns(&own.ru_stime) +
+		time_ns(&children.ru_utime) + time_ns(&children.ru_stime);
+	report->memory_peak_bytes = (uint64_t)children.ru_maxrss * 1024;
+	report->disk_full = mounts_full() ? 1 : 0;
+}
+
+static void finish(enum init_report_kind kind, int value) __attribute__((noreturn));
+static void finish(enum init_report_kind kind, int value)
+{
+	struct init_report report = {.kind = (uint32_t)kind, .value = value};
+	report_usage(&report);
+	report_send(FD_REPORT, &report);
+	_exit(0); /* the kernel kills whoever is left in the pid namespace */
+}
+
+/* Reap; once the program itself ended, say how. */
+static void reap(pid_t program)
+{
+	int status;
+	pid_t pid;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		if (pid == program)
+			finish(INIT_REPORT_EXITED, status);
+}
+
+static void supervise(const struct init_job *job, pid_t program, const sigset_t *watched)
+{
+	bool poll_cpu = job->cgroup->kind == CGROUP_NONE;
+	const struct timespec tick = {.tv_nsec = 100000000};
+	for (;;) {
+		siginfo_t info;
+		int number = sigtimedwait(watched, &info, poll_cpu ? &tick : NULL);
+		if (number == SIGCHLD)
+			reap(program);
+		else if (number > 0)
+			(void)kill(program, number); /* it may just have ended */
+		if (poll_cpu && limits_cpu_of_all_ns() >= job->spec->cpu_time_ns)
+			finish(INIT_REPORT_CPU, 0);
+	}
+}
+
+void init_main(const struct init_job *job)
+{
+	struct failure why = {0};
+	int report = job->report;
+	if (init_confine(job, &report, &why) < 0)
+		fail(report, &why);
+	sigset_t watched;
+	(void)sigemptyset(&watched);
+	static const int forwarded[] = {
+		SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+	for (size_t i = 0; i < array_size(forwarded); i++)
+		(void)sigaddset(&watched, forwarded[i]); /* valid numbers */
+	(void)sigprocmask(SIG_BLOCK, &watched, NULL);    /* valid arguments */
+	pid_t program = fork();
+	if (program < 0) {
+		(void)failure_errno(&why, -errno, "can't start a process");
+		fail(FD_REPORT, &why);
+	}
+	if (program == 0)
+		payload(job);
+	/* the program's streams end with the program */
+	for (int i = 0; i < 3; i++)
+		(void)close(i); /* inherited, open */
+	supervise(job, program, &watched);
+	_exit(0);
+}

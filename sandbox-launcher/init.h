@@ -1,0 +1,45 @@
+/*
+ * Inside the sandbox: the first process, which builds its confinement step by step, starts the program as its child,
+ * reaps, and reports. It is non-dumpable, has no capability and the same system call filter as the program.
+ */
+#ifndef ECLUSA_SANDBOX_LAUNCHER_INIT_H
+#define ECLUSA_SANDBOX_LAUNCHER_INIT_H
+
+#include "sandbox-launcher/cgroup.h"
+#include "sandbox-launcher/mounts.h"
+
+/** What init knows; everything was allocated before it existed. Descriptors are the launcher's, inherited. */
+struct init_job {
+	const struct spec *spec;
+	char *const *env;
+	struct cgroup *cgroup;
+	struct mounts mounts;
+	bool drop_groups; /* root: supplementary groups are the caller's */
+	bool own_network; /* a fresh network namespace, in which lo must come up */
+	int go; /* a byte arrives once uid and gid are mapped; its end means that the launcher died */
+	int report;     /* struct init_report leave here */
+	int streams[3]; /* the program's 0-2; [0] -1: /dev/null */
+};
+
+enum init_report_kind {
+	INIT_REPORT_FAILED,      /* a step failed: value = errno, text = what */
+	INIT_REPORT_EXEC_FAILED, /* value = errno */
+	INIT_REPORT_EXITED,      /* value = wait status */
+	INIT_REPORT_CPU,         /* the processor time limit was reached (no control group) */
+};
+
+/** One report, written at once. */
+struct init_report {
+	uint32_t kind;
+	int32_t value;
+	uint64_t cpu_ns;            /* of init and what it reaped */
+	uint64_t memory_peak_bytes; /* of the largest process */
+	uint32_t disk_full;
+	uint32_t reserved;
+	char text[256];
+};
+
+/** Never returns: the process ends. */
+void init_main(const struct init_job *job) __attribute__((noreturn));
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * Files and folders that the caller shows to a sandbox. Opened once, before anything runs; what was opened is what
+ * appears. The caller's paths are the caller's own: links in them are followed.
+ */
+#ifndef ECLUSA_SANDBOX_LAUNCHER_INPUT_H
+#define ECLUSA_SANDBOX_LAUNCHER_INPUT_H
+
+#include "sandbox-launcher/spec.h"
+#include "sandbox-launcher/view.h"
+
+#include <sys/stat.h>
+
+struct input {
+	char name[SPEC_NAME_BYTES];
+	char *source;
+	int fd; /* O_PATH */
+	struct stat st;
+};
+
+/** Open "SRC[:NAME]"; regular files and folders that the caller may read. */
+int input_open(const char *text, struct input *ret, struct failure *why);
+void input_fini(struct input *in);
+/**
+ * Add it to the view as work/NAME. Root: by an id-mapped mount in which its owner is @uid, else by copy; an
+ * ordinary user (uid 0 of an own namespace, which the sandbox's uid maps to): by a plain mount.
+ */
+int input_show(const struct input *in, bool root, uid_t uid, gid_t gid, struct view *view,
+	struct failure *why);
+
+#endif

@@ -1,0 +1,125 @@
+/* See limits.h. */
+#include "sandbox-launcher/limits.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#define CPU_CHECK_MIN_NS (2 * NS_PER_MS)
+#define OPEN_FILES       1024
+#define STAT_CPU_FIELD   14 /* proc(5): utime, then stime, cutime, cstime */
+
+static int set_limit(unsigned which, uint64_t value)
+{
+	struct rlimit now, limit = {value, value};
+	if (getrlimit((__rlimit_resource_t)which, &now) < 0)
+		return -errno;
+	if (limit.rlim_max > now.rlim_max) /* the caller's own limit is tighter: it stays */
+		limit.rlim_cur = limit.rlim_max = now.rlim_max;
+	return setrlimit((__rlimit_resource_t)which, &limit) < 0 ? -errno : 0;
+}
+
+int limits_apply(const struct spec *spec, bool has_cgroup)
+{
+	/* 1, not 0: the kernel then also refuses a core_pattern pipe, which 0 does not */
+	int r = set_limit(RLIMIT_CORE, 1);
+	if (r == 0)
+		r = set_limit(RLIMIT_NOFILE, OPEN_FILES);
+	if (r == 0)
+		r = set_limit(RLIMIT_MEMLOCK, 8 << 20);
+	if (r == 0)
+		r = set_limit(RLIMIT_MSGQUEUE, 0);
+	if (r == 0)
+		r = set_limit(RLIMIT_SIGPENDING, 4096);
+	if (r < 0 || has_cgroup)
+		return r;
+	r = set_limit(RLIMIT_DATA, spec->memory_bytes);
+	if (r == 0)
+		r = set_limit(RLIMIT_NPROC, (uint64_t)spec->pids_limit + 1);
+	if (r == 0) /* a second late, so that the sum over all processes is what decides */
+		r = set_limit(RLIMIT_CPU, spec->cpu_time_ns / NS_PER_SEC + 2);
+	return r;
+}
+
+/* Fields 14 to 17 of /proc/N/stat, in ticks; the name in parentheses may hold anything. */
+static uint64_t stat_ticks(struct slice text)
+{
+	size_t at = text.len;
+	while (at > 0 && text.ptr[at - 1] != ')')
+		at--;
+	struct slice rest = slice_part(text, at + 1 < text.len ? at + 1 : text.len, text.len), word;
+	uint64_t sum = 0, value;
+	for (int field = 3; field < STAT_CPU_FIELD + 4; field++) {
+		if (!slice_split(rest, ' ', &word, &rest))
+			return sum;
+		if (field >= STAT_CPU_FIELD && slice_decimal(word, UINT64_MAX, false, &value) == 0)
+			sum += value;
+	}
+	return sum;
+}
+
+uint64_t limits_cpu_of_all_ns(void)
+{
+	uint64_t ticks = 0;
+	long rate = sysconf(_SC_CLK_TCK);
+	DIR *folder = opendir("/proc");
+	if (folder == NULL || rate <= 0)
+		return 0; /* RLIMIT_CPU of each process still holds */
+	const struct dirent *entry;
+	while ((entry = readdir(folder)) != NULL) {
+		char path[300], text[1024];
+		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
+			continue;
+		(void)snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
+		auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+		ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text));
+		if (got > 0)
+			ticks += stat_ticks((struct slice){text, (size_t)got});
+	}
+	(void)closedir(folder); /* only read from */
+	return ticks * (NS_PER_SEC / (uint64_t)rate);
+}
+
+/* No earlier than this can the rest be used up. */
+static uint64_t cpu_rest_ns(const struct spec *spec, uint64_t used_ns)
+{
+	uint64_t rest = (spec->cpu_time_ns - used_ns) / spec->cpu_milli * 1000;
+	return rest < CPU_CHECK_MIN_NS ? CPU_CHECK_MIN_NS : rest;
+}
+
+void limits_start(struct limits_clock *c, const struct spec *spec, uint64_t now_ns)
+{
+	c->wall_deadline_ns = now_ns + spec->timeout_ns;
+	c->cpu_check_ns = now_ns + cpu_rest_ns(spec, 0);
+}
+
+enum limits_fired limits_check(
+	struct limits_clock *c, const struct spec *spec, const struct cgroup *g, uint64_t now_ns)
+{
+	if (now_ns >= c->cpu_check_ns) {
+		uint64_t used = cgroup_cpu_ns(g);
+		if (used == UINT64_MAX)
+			c->cpu_check_ns = UINT64_MAX; /* init watches instead */
+		else if (used >= spec->cpu_time_ns)
+			return LIMITS_CPU;
+		else
+			c->cpu_check_ns = now_ns + cpu_rest_ns(spec, used);
+	}
+	return now_ns >= c->wall_deadline_ns ? LIMITS_WALL : LIMITS_NONE;
+}
+
+int limits_wait_ms(const struct limits_clock *c, uint64_t now_ns)
+{
+	uint64_t next =
+		c->cpu_check_ns < c->wall_deadline_ns ? c->cpu_check_ns : c->wall_deadline_ns;
+	if (next <= now_ns)
+		return 0;
+	uint64_t ms = (next - now_ns + NS_PER_MS - 1) / NS_PER_MS;
+	return ms > INT_MAX ? INT_MAX : (int)ms;
+}

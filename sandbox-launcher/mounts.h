@@ -1,0 +1,25 @@
+/*
+ * The file tree of a sandbox, built by its first process in its own mount namespace: a read-only root of tmpfs with
+ * the view in it, fresh /proc, and the few writable folders. Afterwards nothing of the host's tree can be named.
+ */
+#ifndef ECLUSA_SANDBOX_LAUNCHER_MOUNTS_H
+#define ECLUSA_SANDBOX_LAUNCHER_MOUNTS_H
+
+#include "sandbox-launcher/view.h"
+
+/** What to build. Descriptors are borrowed. */
+struct mounts {
+	const struct view *view;
+	int out;                /* detached tmpfs that the launcher also holds */
+	uint64_t scratch_bytes; /* size of /tmp, /work, and home and /dev/shm each */
+};
+
+/**
+ * Build and enter it; the working directory becomes /work. The caller has CAP_SYS_ADMIN in its user namespace,
+ * which owns its mount and pid namespaces, and its uid is the sandbox's. @return 0 or negative errno.
+ */
+int mounts_enter(const struct mounts *m, struct failure *why);
+/** Whether one of the writable folders is full, seen from inside. */
+bool mounts_full(void);
+
+#endif

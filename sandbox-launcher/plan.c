@@ -1,0 +1,142 @@
+/* See plan.h. */
+#include "sandbox-launcher/plan.h"
+
+#include "common/cleanup.h"
+#include "policy/source.h"
+#include "sandbox-launcher/uids.h"
+#include "sandbox-launcher/userns.h"
+
+#include <stdio.h>
+
+#define OUT_INODES 16384
+
+static int plan_inputs(struct plan *p, struct failure *why)
+{
+	if (p->spec->in.count == 0)
+		return 0;
+	p->inputs = calloc(p->spec->in.count, sizeof(*p->inputs));
+	if (p->inputs == NULL)
+		return failure_set(why, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < p->spec->in.count; i++) {
+		int r = input_open(p->spec->in.items[i], &p->inputs[i], why);
+		if (r < 0)
+			return r;
+		p->input_count++;
+	}
+	return 0;
+}
+
+static void policy_errors(
+	const struct policy_report *report, struct result *result, struct failure *why)
+{
+	char line[1024];
+	for (size_t i = 0; i < report->count; i++) {
+		if (!report->items[i].error)
+			continue;
+		(void)policy_diagnostic_format(&report->items[i], line, sizeof(line));
+		if (why->code == 0)
+			(void)failure_set(why, -EINVAL, "%s", line);
+		else
+			result_error(result, "%s", line);
+	}
+	(void)failure_set(why, -EINVAL, "the policy can't be used"); /* only if no line said more */
+}
+
+static int plan_policy(struct plan *p, struct result *result, struct failure *why)
+{
+	const struct spec *spec = p->spec;
+	if (!spec_has_network(spec))
+		return 0;
+	buf_init(&p->bundle, POLICY_BUNDLE_BYTES_MAX);
+	int r = spec->policy != NULL ? policy_source_read(spec->policy, &p->bundle, why)
+				     : policy_source_rules((const char *const *)spec->allow.items,
+					       spec->allow.count, &p->bundle, why);
+	if (r < 0)
+		return r;
+	struct policy_report *report = calloc(1, sizeof(*report));
+	if (report == NULL)
+		return failure_set(why, -ENOMEM, "out of memory");
+	r = policy_compile(buf_slice(&p->bundle), &p->policy, report);
+	if (r < 0)
+		policy_errors(report, result, why);
+	free(report);
+	return r < 0 ? r : policy_profile(p->policy, spec->profile, &p->profile, why);
+}
+
+int plan_make(struct plan *p, const struct spec *spec, struct result *result, struct failure *why)
+{
+	*p = (struct plan){.spec = spec, .uid_lock = -1, .out = -1};
+	p->target.folder = p->target.parent = -1;
+	view_init(&p->view);
+	cgroup_init(&p->cgroup);
+	p->root = userns_is_initial_root();
+	int r = plan_inputs(p, why);
+	if (r == 0 && spec->out != NULL) {
+		r = collect_check(spec->out, &p->target, why);
+		p->has_target = r == 0;
+	}
+	return r == 0 ? plan_policy(p, result, why) : r;
+}
+
+/* Root: an own uid outside. An ordinary user is root of a namespace of its own, and the sandbox is that same user. */
+static int plan_user(struct plan *p, struct failure *why)
+{
+	if (!p->root)
+		return 0;
+	p->uid_lock = uids_claim(&p->uid, why);
+	p->gid = p->uid;
+	return p->uid_lock < 0 ? p->uid_lock : 0;
+}
+
+static int plan_files(struct plan *p, struct failure *why)
+{
+	int r = view_add_host(&p->view, why);
+	for (size_t i = 0; i < p->input_count && r == 0; i++)
+		r = input_show(&p->inputs[i], p->root, p->uid, p->gid, &p->view, why);
+	if (r < 0)
+		return r;
+	p->out = view_tmpfs(p->spec->out_limit_bytes, OUT_INODES, 0755, p->uid, p->gid);
+	return p->out < 0 ? failure_errno(why, p->out, "can't make /out") : 0;
+}
+
+static int plan_cgroup(struct plan *p, const char *id, struct failure *why)
+{
+	struct failure missing = {0};
+	int r = cgroup_create(&p->cgroup, id, p->spec, &missing);
+	if (r < 0)
+		return failure_set(why, r, "%s", missing.text);
+	if (p->cgroup.kind != CGROUP_NONE)
+		return 0;
+	(void)slice_copy(slice_of(missing.text), p->cgroup_missing,
+		sizeof(p->cgroup_missing)); /* cut when long */
+	p->cgroup_missing[sizeof(p->cgroup_missing) - 1] = '\0';
+	if (p->spec->require_cgroup)
+		return failure_set(why, -EPERM,
+			"--require cgroup: %s: run as root, or under `systemd-run --user --scope -p Delegate=yes`",
+			p->cgroup_missing);
+	return 0;
+}
+
+int plan_prepare(struct plan *p, const char *id, struct failure *why)
+{
+	int r = plan_user(p, why);
+	if (r == 0)
+		r = plan_cgroup(p, id, why);
+	return r == 0 ? plan_files(p, why) : r;
+}
+
+void plan_fini(struct plan *p)
+{
+	for (size_t i = 0; i < p->input_count; i++)
+		input_fini(&p->inputs[i]);
+	free(p->inputs);
+	collect_target_fini(&p->target);
+	policy_free(p->policy);
+	buf_fini(&p->bundle);
+	view_fini(&p->view);
+	fd_close(&p->out);
+	cgroup_remove(&p->cgroup);
+	fd_close(&p->uid_lock);
+	p->inputs = NULL;
+	p->policy = NULL;
+}

@@ -1,0 +1,24 @@
+/* What a run leaves in the audit log: its start, what the gateway refused, its end. One segment a run. */
+#ifndef ECLUSA_SANDBOX_LAUNCHER_RECORD_H
+#define ECLUSA_SANDBOX_LAUNCHER_RECORD_H
+
+#include "audit/segment.h"
+#include "ipc/message.h"
+#include "sandbox-launcher/plan.h"
+
+struct record {
+	int folder;  /* -1 = not open */
+	int segment; /* -1 = not open */
+	uint64_t start_ms;
+	char name[128]; /* of the segment's file */
+};
+
+void record_init(struct record *r);
+/** Folder and segment; then sandbox.start is in it. What can't be recorded must not run. */
+int record_start(struct record *r, const struct plan *p, const char *id, struct failure *why);
+/** Refused packets by class, then sandbox.exit. The segment has no other writer now. @counters may be NULL. */
+int record_finish(struct record *r, const struct plan *p, const struct result *result,
+	const struct message_counters_read *counters, struct failure *why);
+void record_fini(struct record *r);
+
+#endif

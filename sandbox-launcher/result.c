@@ -1,0 +1,371 @@
+/* See result.h. */
+#include "sandbox-launcher/result.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/json.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#define DENIALS_SHOWN 10
+
+static const struct {
+	const char *name;
+	int status; /* -1: the program's own */
+} VERDICTS[] = {
+	[VERDICT_OK] = {"ok", 0},
+	[VERDICT_EXIT] = {"exit", -1},
+	[VERDICT_SIGNAL] = {"signal", -1},
+	[VERDICT_WALL] = {"wall", 124},
+	[VERDICT_CPU] = {"cpu", 152},
+	[VERDICT_OOM] = {"oom", 137},
+	[VERDICT_PIDS] = {"pids", -1},
+	[VERDICT_DISK] = {"disk", -1},
+	[VERDICT_OUTPUT] = {"output", 125},
+	[VERDICT_SETUP] = {"setup", 125},
+	[VERDICT_SUPERVISOR] = {"supervisor", 125},
+};
+static_assert(array_size(VERDICTS) == VERDICT_COUNT, "one row a verdict");
+
+const char *verdict_name(enum verdict v)
+{
+	return VERDICTS[v].name;
+}
+
+int result_status(const struct result *r)
+{
+	if (VERDICTS[r->verdict].status >= 0)
+		return VERDICTS[r->verdict].status;
+	return r->signal > 0 ? 128 + r->signal : r->exit_code;
+}
+
+void result_error(struct result *r, const char *format, ...)
+{
+	if (r->error_count >= RESULT_ERRORS_MAX)
+		return;
+	va_list args;
+	va_start(args, format);
+	if (vasprintf(&r->errors[r->error_count], format, args) >= 0)
+		r->error_count++;
+	va_end(args);
+}
+
+void result_fini(struct result *r)
+{
+	buf_fini(&r->output[0]);
+	buf_fini(&r->output[1]);
+	collected_fini(&r->collected);
+	audit_summary_fini(&r->network);
+	for (size_t i = 0; i < r->error_count; i++)
+		free(r->errors[i]);
+	*r = (struct result){0};
+}
+
+static int base64(struct slice text, struct buf *to)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	char *room;
+	size_t len = (text.len + 2) / 3 * 4;
+	int r = buf_reserve(to, len, &room);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < text.len; i += 3) {
+		uint32_t word = 0;
+		for (size_t k = 0; k < 3; k++)
+			word = word << 8 | (i + k < text.len ? (unsigned char)text.ptr[i + k] : 0);
+		for (size_t k = 0; k < 4; k++)
+			*room++ = i + k > text.len ? '=' : digits[word >> (18 - 6 * k) & 63];
+	}
+	buf_grew(to, len);
+	return 0;
+}
+
+static int json_stream(struct json *j, const char *key, const char *flag, const struct buf *stream)
+{
+	struct slice text = buf_slice(stream);
+	if (utf8_valid(text)) {
+		json_slice(j, key, text);
+		return 0;
+	}
+	struct buf encoded;
+	buf_init(&encoded, text.len * 2 + 64);
+	int r = base64(text, &encoded);
+	if (r == 0) {
+		json_slice(j, key, buf_slice(&encoded));
+		json_bool(j, flag, true);
+	}
+	buf_fini(&encoded);
+	return r;
+}
+
+static void json_milliseconds(struct json *j, const char *key, uint64_t ns)
+{
+	if (ns == UINT64_MAX)
+		json_null(j, key);
+	else
+		json_uint(j, key, (ns + NS_PER_MS / 2) / NS_PER_MS);
+}
+
+static void json_known(struct json *j, const char *key, uint64_t value)
+{
+	if (value == UINT64_MAX)
+		json_null(j, key);
+	else
+		json_uint(j, key, value);
+}
+
+static void json_known_text(struct json *j, const char *key, const char *value)
+{
+	if (value != NULL)
+		json_text(j, key, value);
+}
+
+/* The number that decided, under its unit. */
+static void json_decided(struct json *j, const struct result *r)
+{
+	switch (r->verdict) {
+	case VERDICT_WALL:
+	case VERDICT_CPU:
+		json_milliseconds(j, "decided_by_ms", r->decided);
+		return;
+	case VERDICT_OOM:
+	case VERDICT_DISK:
+		json_uint(j, "decided_by_bytes", r->decided);
+		return;
+	case VERDICT_OK:
+	case VERDICT_EXIT:
+	case VERDICT_SIGNAL:
+	case VERDICT_PIDS:
+	case VERDICT_OUTPUT:
+	case VERDICT_SETUP:
+	case VERDICT_SUPERVISOR:
+	case VERDICT_COUNT:
+		break;
+	}
+	json_uint(j, "decided_by", r->decided);
+}
+
+static void json_artifacts(struct json *j, const struct collected *c)
+{
+	json_array(j, "artifacts");
+	for (size_t i = 0; i < c->count; i++) {
+		json_object(j, NULL);
+		json_text(j, "path", c->items[i].path);
+		json_uint(j, "size", c->items[i].size);
+		json_text(j, "sha256", c->items[i].sha256);
+		json_text(j, "media_type", c->items[i].media_type);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void json_denials(struct json *j, const struct audit_summary *n)
+{
+	json_array(j, "denials");
+	for (size_t i = 0; i < n->denial_count; i++) {
+		const struct audit_denial *d = &n->denials[i];
+		json_object(j, NULL);
+		json_known_text(j, "reason", d->reason);
+		json_known_text(j, "detail", d->detail);
+		json_known_text(j, "method", d->method);
+		json_known_text(j, "host", d->host);
+		if (d->port != 0)
+			json_uint(j, "port", d->port);
+		json_known_text(j, "path", d->path);
+		json_known_text(j, "rule", d->rule);
+		json_known_text(j, "rule_place", d->rule_place);
+		json_known_text(j, "class", d->address_class);
+		json_known_text(j, "allow", d->suggestion);
+		json_uint(j, "count", d->count);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void json_network(struct json *j, const struct result *r)
+{
+	json_object(j, "network");
+	json_bool(j, "enabled", r->has_network);
+	json_object(j, "decisions");
+	json_uint(j, "allowed", r->network.allowed);
+	json_uint(j, "denied", r->network.denied);
+	json_uint(j, "failed", r->network.failed);
+	json_object_end(j);
+	json_uint(j, "bytes_in", r->network.bytes_in);
+	json_uint(j, "bytes_out", r->network.bytes_out);
+	if (r->has_network)
+		json_bool(j, "dial_guard", r->root);
+	json_object_end(j);
+	json_denials(j, &r->network);
+	json_uint(j, "denials_left_out", r->network.denials_left_out);
+}
+
+static void json_limits(struct json *j, const struct result *r, const struct spec *spec)
+{
+	json_object(j, "limits");
+	json_text(j, "cgroup", cgroup_kind_name(r->cgroup));
+	json_bool(j, "separate_uid", r->root);
+	json_uint(j, "memory_bytes", spec->memory_bytes);
+	json_format(j, "cpus", "%u.%03u", spec->cpu_milli / 1000, spec->cpu_milli % 1000);
+	json_uint(j, "pids", spec->pids_limit);
+	json_milliseconds(j, "timeout_ms", spec->timeout_ns);
+	json_milliseconds(j, "cpu_time_ms", spec->cpu_time_ns);
+	json_uint(j, "output_bytes", spec->output_limit_bytes);
+	json_uint(j, "out_bytes", spec->out_limit_bytes);
+	json_object_end(j);
+}
+
+static void json_ending(struct json *j, const struct result *r)
+{
+	json_text(j, "id", r->id);
+	json_text(j, "verdict", verdict_name(r->verdict));
+	json_decided(j, r);
+	if (r->exit_code >= 0)
+		json_int(j, "exit_code", r->exit_code);
+	else
+		json_null(j, "exit_code");
+	if (r->signal > 0)
+		json_int(j, "signal", r->signal);
+	else
+		json_null(j, "signal");
+}
+
+int result_json(const struct result *r, const struct spec *spec, struct buf *out)
+{
+	struct json j;
+	json_open(&j, out);
+	json_object(&j, NULL);
+	json_ending(&j, r);
+	int e = json_stream(&j, "stdout", "stdout_base64", &r->output[0]);
+	if (e == 0)
+		e = json_stream(&j, "stderr", "stderr_base64", &r->output[1]);
+	if (e < 0)
+		return e;
+	json_object(&j, "truncated");
+	json_uint(&j, "stdout", r->cut[0]);
+	json_uint(&j, "stderr", r->cut[1]);
+	json_object_end(&j);
+	json_object(&j, "usage");
+	json_milliseconds(&j, "wall_ms", r->wall_ns);
+	json_milliseconds(&j, "cpu_ms", r->cpu_ns);
+	json_known(&j, "memory_peak_bytes", r->memory_peak_bytes);
+	json_object_end(&j);
+	json_artifacts(&j, &r->collected);
+	json_network(&j, r);
+	json_limits(&j, r, spec);
+	json_array(&j, "errors");
+	for (size_t i = 0; i < r->error_count; i++)
+		json_text(&j, NULL, r->errors[i]);
+	json_array_end(&j);
+	json_object_end(&j);
+	return buf_append(out, SLICE("\n"));
+}
+
+static void text_time(uint64_t ns, char *to, size_t capacity)
+{
+	if (ns % NS_PER_SEC == 0)
+		(void)snprintf(to, capacity, "%llu s", (unsigned long long)(ns / NS_PER_SEC));
+	else
+		(void)snprintf(to, capacity, "%llu ms", (unsigned long long)(ns / NS_PER_MS));
+}
+
+/* A value four times the present one, as the option takes it. */
+static void text_more_time(uint64_t ns, char *to, size_t capacity)
+{
+	if (ns * 4 % NS_PER_SEC == 0)
+		(void)snprintf(to, capacity, "%llus", (unsigned long long)(ns * 4 / NS_PER_SEC));
+	else
+		(void)snprintf(to, capacity, "%llums", (unsigned long long)(ns * 4 / NS_PER_MS));
+}
+
+static void text_size(uint64_t bytes, char *to, size_t capacity)
+{
+	static const char units[] = "KMGT";
+	int unit = -1;
+	while (bytes >= 1024 && bytes % 1024 == 0 && unit < 3) {
+		bytes /= 1024;
+		unit++;
+	}
+	char suffix[2] = {unit < 0 ? '\0' : units[unit], '\0'};
+	(void)snprintf(to, capacity, "%llu%s", (unsigned long long)bytes, suffix);
+}
+
+static void text_limit(const struct result *r, const struct spec *spec, struct buf *out)
+{
+	char now[32], more[32];
+	switch (r->verdict) {
+	case VERDICT_WALL:
+	case VERDICT_CPU: {
+		bool wall = r->verdict == VERDICT_WALL;
+		uint64_t ns = wall ? spec->timeout_ns : spec->cpu_time_ns;
+		text_time(ns, now, sizeof(now));
+		text_more_time(ns, more, sizeof(more));
+		(void)buf_printf(out, "eclusa: %s limit %s: %s %s\n", wall ? "wall" : "cpu", now,
+			wall ? "--timeout" : "--cpu-time", more);
+		return;
+	}
+	case VERDICT_OOM:
+		text_size(spec->memory_bytes, now, sizeof(now));
+		text_size(spec->memory_bytes * 4, more, sizeof(more));
+		(void)buf_printf(out, "eclusa: memory limit %s: --memory %s\n", now, more);
+		return;
+	case VERDICT_PIDS:
+		(void)buf_printf(out, "eclusa: process limit %u: --pids-limit %u\n",
+			spec->pids_limit, spec->pids_limit * 4);
+		return;
+	case VERDICT_DISK:
+		text_size(spec->out_limit_bytes, now, sizeof(now));
+		text_size(spec->out_limit_bytes * 4, more, sizeof(more));
+		(void)buf_printf(out,
+			"eclusa: disk limit: /out holds %s (--out-limit %s), other folders half of "
+			"--memory\n",
+			now, more);
+		return;
+	case VERDICT_OK:
+	case VERDICT_EXIT:
+	case VERDICT_SIGNAL:
+	case VERDICT_OUTPUT:
+	case VERDICT_SETUP:
+	case VERDICT_SUPERVISOR:
+	case VERDICT_COUNT:
+		return;
+	}
+}
+
+static void text_denial(const struct audit_denial *d, struct buf *out)
+{
+	char host[300], method[40], path[300];
+	const char *shown =
+		d->host == NULL ? "" : slice_escape(slice_of(d->host), host, sizeof(host));
+	(void)buf_printf(out, "eclusa: denied %s%s%s",
+		d->method == NULL ? "" : slice_escape(slice_of(d->method), method, sizeof(method)),
+		d->method == NULL ? "" : " ", shown);
+	if (d->port != 0)
+		(void)buf_printf(out, ":%u", d->port);
+	if (d->path != NULL)
+		(void)buf_printf(out, "%s", slice_escape(slice_of(d->path), path, sizeof(path)));
+	if (d->address_class != NULL)
+		(void)buf_printf(
+			out, "%spackets (%s)", d->host == NULL ? "" : " ", d->address_class);
+	(void)buf_printf(out, ": %s", d->reason == NULL ? "deny" : d->reason);
+	if (d->count > 1)
+		(void)buf_printf(out, ", %llu times", (unsigned long long)d->count);
+	if (d->suggestion != NULL)
+		(void)buf_printf(out, "; --allow '%s' admits it", d->suggestion);
+	(void)buf_append(out, SLICE("\n"));
+}
+
+void result_text(const struct result *r, const struct spec *spec, struct buf *out)
+{
+	for (size_t i = 0; i < r->network.denial_count && i < DENIALS_SHOWN; i++)
+		text_denial(&r->network.denials[i], out);
+	if (r->network.denial_count > DENIALS_SHOWN || r->network.denials_left_out > 0)
+		(void)buf_printf(out, "eclusa: more denials are in the audit log\n");
+	text_limit(r, spec, out);
+	for (size_t i = 0; i < r->error_count; i++)
+		(void)buf_printf(out, "eclusa: %s\n", r->errors[i]);
+}

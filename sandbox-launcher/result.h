@@ -1,0 +1,60 @@
+/* What a run came to, as data, as one JSON object, and as lines for people. Texts of the sandbox are escaped here. */
+#ifndef ECLUSA_SANDBOX_LAUNCHER_RESULT_H
+#define ECLUSA_SANDBOX_LAUNCHER_RESULT_H
+
+#include "audit/summary.h"
+#include "common/id.h"
+#include "sandbox-launcher/cgroup.h"
+#include "sandbox-launcher/collect.h"
+#include "sandbox-launcher/spec.h"
+
+enum verdict {
+	VERDICT_OK,         /* exit 0 */
+	VERDICT_EXIT,       /* another exit code */
+	VERDICT_SIGNAL,     /* ended by a signal of its own or the caller's */
+	VERDICT_WALL,       /* --timeout */
+	VERDICT_CPU,        /* --cpu-time */
+	VERDICT_OOM,        /* --memory */
+	VERDICT_PIDS,       /* --pids-limit was hit and the program failed */
+	VERDICT_DISK,       /* a writable folder was full and the program failed */
+	VERDICT_OUTPUT,     /* the program is done, but results could not be delivered */
+	VERDICT_SETUP,      /* nothing ran */
+	VERDICT_SUPERVISOR, /* something of ours died, the run was ended */
+	VERDICT_COUNT
+};
+
+#define RESULT_ERRORS_MAX 64
+
+/** Zero-initialise; result_fini(). UINT64_MAX = not known. */
+struct result {
+	char id[SANDBOX_ID_BYTES];
+	enum verdict verdict;
+	uint64_t decided; /* the number that decided: exit code, signal, ns, bytes, processes */
+	int exit_code;    /* -1: none */
+	int signal;       /* 0: none */
+	bool captured;
+	struct buf output[2];
+	uint64_t cut[2];
+	uint64_t wall_ns, cpu_ns, memory_peak_bytes;
+	struct collected collected;
+	bool has_network;
+	struct audit_summary network;
+	enum cgroup_kind cgroup;
+	bool root; /* else no dial guard, no separate uid */
+	char *errors[RESULT_ERRORS_MAX];
+	size_t error_count;
+};
+
+const char *verdict_name(enum verdict v);
+/** The process exit status for this result. */
+int result_status(const struct result *r);
+/** Add a line (cut when there are too many). */
+void result_error(struct result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void result_fini(struct result *r);
+
+/** Append the JSON object, with a newline. @return 0 or negative errno. */
+int result_json(const struct result *r, const struct spec *spec, struct buf *out);
+/** Append what a person needs to know: denials with the rule that admits them, the limit that fired, errors. */
+void result_text(const struct result *r, const struct spec *spec, struct buf *out);
+
+#endif

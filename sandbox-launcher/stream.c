@@ -1,0 +1,117 @@
+/* See stream.h. */
+#include "sandbox-launcher/stream.h"
+
+#include "common/cleanup.h"
+
+#include <limits.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+void stream_init(struct stream *s, int from, int to, uint64_t limit)
+{
+	*s = (struct stream){.from = from, .to = to, .limit = limit};
+	buf_init(&s->kept, (size_t)limit + 2 * STREAM_CHUNK);
+}
+
+void stream_fini(struct stream *s)
+{
+	buf_fini(&s->kept);
+}
+
+bool stream_wants_read(const struct stream *s)
+{
+	return s->from >= 0 && (s->to < 0 || buf_len(&s->kept) < STREAM_CHUNK);
+}
+
+bool stream_wants_write(const struct stream *s)
+{
+	return s->to >= 0 && buf_len(&s->kept) > 0;
+}
+
+bool stream_done(const struct stream *s)
+{
+	return s->from < 0 && !stream_wants_write(s);
+}
+
+static int stream_keep(struct stream *s, struct slice chunk)
+{
+	s->total += chunk.len;
+	if (s->to < 0) {
+		uint64_t room = s->limit - buf_len(&s->kept);
+		if (chunk.len > room)
+			chunk.len = (size_t)room;
+	}
+	return chunk.len == 0 ? 0 : buf_append(&s->kept, chunk);
+}
+
+int stream_read(struct stream *s)
+{
+	char chunk[STREAM_CHUNK];
+	while (stream_wants_read(s)) {
+		ssize_t got = read(s->from, chunk, sizeof(chunk));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0 && errno == EAGAIN)
+			return 0;
+		if (got <= 0) {
+			s->from = -1;
+			return 0;
+		}
+		int r = stream_keep(s, (struct slice){chunk, (size_t)got});
+		if (r < 0)
+			return r;
+		if (s->to >= 0)
+			return 0; /* let the caller pass it on first */
+	}
+	return 0;
+}
+
+/*
+ * The descriptor is the caller's, so its mode must not change: a pipe that polls writable takes PIPE_BUF bytes without
+ * blocking, a socket can be asked not to block.
+ */
+void stream_write(struct stream *s)
+{
+	struct stat st;
+	struct slice ready = buf_slice(&s->kept);
+	bool file = fstat(s->to, &st) == 0 && S_ISREG(st.st_mode);
+	if (!file && ready.len > PIPE_BUF)
+		ready.len = PIPE_BUF;
+	ssize_t put = S_ISSOCK(st.st_mode)
+		? send(s->to, ready.ptr, ready.len, MSG_DONTWAIT | MSG_NOSIGNAL)
+		: write(s->to, ready.ptr, ready.len);
+	if (put >= 0) {
+		buf_consume(&s->kept, (size_t)put);
+		return;
+	}
+	if (errno == EINTR || errno == EAGAIN)
+		return;
+	buf_clear(&s->kept);
+	s->closes_from = true;
+	s->from = -1;
+}
+
+/* Length of the incomplete character at the end, 0-3. */
+static size_t incomplete_tail(struct slice text)
+{
+	for (size_t back = 1; back <= 3 && back <= text.len; back++) {
+		unsigned char c = (unsigned char)text.ptr[text.len - back];
+		size_t whole = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+		if (whole > 1)
+			return whole > back ? back : 0;
+		if (c < 0x80)
+			return 0;
+	}
+	return 0;
+}
+
+uint64_t stream_cut(struct stream *s)
+{
+	uint64_t cut = s->total - buf_len(&s->kept);
+	if (cut > 0) {
+		size_t tail = incomplete_tail(buf_slice(&s->kept));
+		s->kept.end -= tail;
+		cut += tail;
+	}
+	return cut;
+}

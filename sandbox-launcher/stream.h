@@ -1,0 +1,35 @@
+/*
+ * The program's output on its way out: captured up to a limit, or passed on. Bytes are the sandbox's: never
+ * interpreted. Never blocks, so that a reader who stops can't hold up the clocks.
+ */
+#ifndef ECLUSA_SANDBOX_LAUNCHER_STREAM_H
+#define ECLUSA_SANDBOX_LAUNCHER_STREAM_H
+
+#include "common/buf.h"
+
+#define STREAM_CHUNK 65536
+
+/** From a pipe to memory (to -1) or to a descriptor of ours. */
+struct stream {
+	int from;         /* borrowed, non-blocking; -1 once it ended */
+	int to;           /* borrowed; -1: capture */
+	bool closes_from; /* whoever reads is gone: the program should learn by SIGPIPE */
+	struct buf kept;  /* captured bytes, or those still to be passed on */
+	uint64_t limit;
+	uint64_t total; /* bytes that the program wrote */
+};
+
+void stream_init(struct stream *s, int from, int to, uint64_t limit);
+void stream_fini(struct stream *s);
+/** Whether to poll @from for reading: not while passed-on bytes wait. */
+bool stream_wants_read(const struct stream *s);
+bool stream_wants_write(const struct stream *s);
+bool stream_done(const struct stream *s);
+/** Take what is there. @return 0, or negative errno (out of memory). Sets from to -1 at the end. */
+int stream_read(struct stream *s);
+/** Pass on what fits. A reader who is gone ends the stream. */
+void stream_write(struct stream *s);
+/** Bytes cut from a capture; the last, incomplete UTF-8 character is cut, too. Call once at the end. */
+uint64_t stream_cut(struct stream *s);
+
+#endif

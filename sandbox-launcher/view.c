@@ -1,0 +1,312 @@
+/* See view.h. */
+#include "sandbox-launcher/view.h"
+
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "sandbox-launcher/userns.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#define READ_ONLY (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+
+void view_init(struct view *v)
+{
+	*v = (struct view){0};
+}
+
+void view_fini(struct view *v)
+{
+	for (size_t i = 0; i < v->count; i++) {
+		fd_close(&v->items[i].tree);
+		free((char *)(uintptr_t)v->items[i].text.ptr);
+	}
+	free(v->items);
+	view_init(v);
+}
+
+static struct view_item *view_next(struct view *v, enum view_kind kind, const char *path)
+{
+	if (v->count % 64 == 0) {
+		if (v->count >= VIEW_ITEMS_MAX)
+			return NULL;
+		struct view_item *grown = realloc(v->items, (v->count + 64) * sizeof(*grown));
+		if (grown == NULL)
+			return NULL;
+		v->items = grown;
+	}
+	struct view_item *item = &v->items[v->count];
+	*item = (struct view_item){.kind = kind, .tree = -1};
+	if (slice_copy(slice_of(path), item->path, sizeof(item->path)) < 0)
+		return NULL;
+	v->count++;
+	return item;
+}
+
+static int view_add(struct view *v, enum view_kind kind, const char *path, struct slice text)
+{
+	char *copy = slice_dup(text);
+	struct view_item *item = copy == NULL ? NULL : view_next(v, kind, path);
+	if (item == NULL) {
+		free(copy);
+		return -ENOMEM;
+	}
+	item->text = (struct slice){copy, text.len};
+	v->text_bytes += text.len;
+	return 0;
+}
+
+int view_add_text(struct view *v, const char *path, struct slice text)
+{
+	return view_add(v, VIEW_TEXT, path, text);
+}
+
+int view_add_tree(struct view *v, const char *path, int tree, bool folder)
+{
+	struct view_item *item = view_next(v, folder ? VIEW_TREE : VIEW_TREE_FILE, path);
+	if (item == NULL)
+		return -ENOMEM;
+	item->tree = tree;
+	return 0;
+}
+
+int view_open_tree(int fd, const char *path, uint64_t attributes)
+{
+	unsigned empty = path[0] == '\0' ? AT_EMPTY_PATH : 0;
+	auto_fd tree =
+		open_tree(fd, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | empty);
+	if (tree < 0)
+		return -errno;
+	struct mount_attr attr = {.attr_set = attributes};
+	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+		return -errno;
+	return fd_take(&tree);
+}
+
+static int set_number(int fs, const char *key, const char *format, uint64_t value)
+{
+	char text[32];
+	(void)snprintf(
+		text, sizeof(text), format[0] == 'o' ? "%llo" : "%llu", (unsigned long long)value);
+	return fsconfig(fs, FSCONFIG_SET_STRING, key, text, 0) < 0 ? -errno : 0;
+}
+
+int view_tmpfs(uint64_t bytes, uint64_t inodes, mode_t mode, uid_t uid, gid_t gid)
+{
+	auto_fd fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
+	if (fs < 0)
+		return -errno;
+	int r = set_number(fs, "size", "u", bytes);
+	if (r == 0)
+		r = set_number(fs, "nr_inodes", "u", inodes);
+	if (r == 0)
+		r = set_number(fs, "mode", "o", mode);
+	if (r == 0)
+		r = set_number(fs, "uid", "u", uid);
+	if (r == 0)
+		r = set_number(fs, "gid", "u", gid);
+	if (r == 0 && fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		r = -errno;
+	if (r < 0)
+		return r;
+	int mount = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	return mount < 0 ? -errno : mount;
+}
+
+/* A public file or folder of the host as it is: links as links, small files as copies, the rest as read-only mounts. */
+static int add_host(struct view *v, const char *path)
+{
+	struct stat st;
+	char target[PATH_MAX];
+	if (fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno; /* not on this distribution */
+	if (S_ISLNK(st.st_mode)) {
+		ssize_t len = readlink(path, target, sizeof(target));
+		return len < 0
+			? -errno
+			: view_add(v, VIEW_LINK, path + 1, (struct slice){target, (size_t)len});
+	}
+	if ((st.st_mode & 04) == 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+		return 0; /* not public: not shown */
+	if (S_ISREG(st.st_mode) && (size_t)st.st_size <= VIEW_COPY_MAX) {
+		struct buf text;
+		buf_init(&text, 4 * VIEW_COPY_MAX);
+		int r = file_read(AT_FDCWD, path, VIEW_COPY_MAX, &text);
+		if (r == 0)
+			r = view_add_text(v, path + 1, buf_slice(&text));
+		buf_fini(&text);
+		return r;
+	}
+	auto_fd tree = view_open_tree(AT_FDCWD, path, READ_ONLY);
+	int r = tree < 0 ? tree : view_add_tree(v, path + 1, tree, S_ISDIR(st.st_mode));
+	if (r == 0)
+		(void)fd_take(&tree);
+	return r;
+}
+
+/* Parents first. What dynamic linking, name services, TLS, time zones, fonts and interpreters read; nothing with secrets. */
+static const char *const HOST_PATHS[] = {
+	"/usr",
+	"/bin",
+	"/sbin",
+	"/lib",
+	"/lib32",
+	"/lib64",
+	"/libx32",
+	"/etc/ld.so.cache",
+	"/etc/alternatives",
+	"/etc/ssl/certs",
+	"/etc/ssl/openssl.cnf",
+	"/etc/ca-certificates",
+	"/etc/pki/tls/certs",
+	"/etc/localtime",
+	"/etc/timezone",
+	"/etc/mime.types",
+	"/etc/protocols",
+	"/etc/services",
+	"/etc/os-release",
+	"/etc/debian_version",
+	"/etc/fonts",
+	"/etc/matplotlibrc",
+	"/etc/magic",
+	"/etc/terminfo",
+	"/etc/inputrc",
+	"/etc/perl",
+	"/etc/python3",
+	"/etc/java-17-openjdk",
+	"/etc/java-21-openjdk",
+	"/etc/php",
+	"/etc/R",
+};
+
+static const char *const FOLDERS[] = {
+	"etc",
+	"etc/ssl",
+	"etc/pki",
+	"etc/pki/tls",
+	"dev",
+	"dev/shm",
+	"proc",
+	"tmp",
+	"work",
+	"out",
+	"home",
+	"home/sandbox",
+	"run",
+	"var",
+};
+
+static const struct {
+	const char *path, *text;
+} TEXTS[] = {
+	{"etc/passwd",
+		"root:x:0:0:root:/root:/usr/sbin/nologin\n"
+		"sandbox:x:1000:1000:sandbox:" VIEW_HOME ":/bin/sh\n"
+		"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
+	{"etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"},
+	{"etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost\n"},
+	{"etc/hostname", "sandbox\n"},
+	{"etc/nsswitch.conf",
+		"passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
+		"networks: files\nprotocols: files\nservices: files\n"},
+	{"etc/resolv.conf", ""},
+	{"etc/host.conf", "multi on\n"},
+};
+
+static const struct {
+	const char *path, *target;
+} LINKS[] = {
+	{"dev/fd", "/proc/self/fd"},
+	{"dev/stdin", "/proc/self/fd/0"},
+	{"dev/stdout", "/proc/self/fd/1"},
+	{"dev/stderr", "/proc/self/fd/2"},
+	{"etc/mtab", "/proc/self/mounts"},
+	{"var/tmp", "/tmp"},
+	{"var/run", "/run"},
+};
+
+static const struct {
+	const char *path;
+	unsigned minor;
+} DEVICES[] = {
+	{"dev/null", 3},
+	{"dev/zero", 5},
+	{"dev/full", 7},
+	{"dev/random", 8},
+	{"dev/urandom", 9},
+};
+
+#define MEMORY_DEVICES 1 /* the major number of all of them */
+
+/* A device node is taken from the host only if it is the device that it is called (CVE-2025-31133). */
+static int add_device(struct view *v, size_t which, struct failure *why)
+{
+	char host[32];
+	struct stat st;
+	(void)snprintf(host, sizeof(host), "/%s", DEVICES[which].path);
+	auto_fd node = open(host, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (node < 0 || fstat(node, &st) < 0)
+		return failure_errno(why, -errno, "%s", host);
+	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(MEMORY_DEVICES, DEVICES[which].minor))
+		return failure_set(why, -ENODEV, "%s is not the device of that name", host);
+	auto_fd tree =
+		view_open_tree(node, "", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+	int r = tree < 0 ? tree : view_add_tree(v, DEVICES[which].path, tree, false);
+	if (r < 0)
+		return failure_errno(why, r, "%s", host);
+	(void)fd_take(&tree);
+	return 0;
+}
+
+int view_add_host(struct view *v, struct failure *why)
+{
+	int r = 0;
+	for (size_t i = 0; i < array_size(FOLDERS) && r == 0; i++)
+		r = view_add(v, VIEW_FOLDER, FOLDERS[i], SLICE(""));
+	for (size_t i = 0; i < array_size(TEXTS) && r == 0; i++)
+		r = view_add_text(v, TEXTS[i].path, slice_of(TEXTS[i].text));
+	for (size_t i = 0; i < array_size(LINKS) && r == 0; i++)
+		r = view_add(v, VIEW_LINK, LINKS[i].path, slice_of(LINKS[i].target));
+	if (r < 0)
+		return failure_errno(why, r, "can't prepare the files of the sandbox");
+	for (size_t i = 0; i < array_size(HOST_PATHS); i++) {
+		r = add_host(v, HOST_PATHS[i]);
+		if (r < 0)
+			return failure_errno(why, r, "can't show %s to the sandbox", HOST_PATHS[i]);
+	}
+	for (size_t i = 0; i < array_size(DEVICES) && r == 0; i++)
+		r = add_device(v, i, why);
+	return r;
+}
+
+int view_open_system_bundle(void)
+{
+	static const char *const paths[] = {VIEW_CA_BUNDLE, "/etc/pki/tls/certs/ca-bundle.crt",
+		"/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"};
+	for (size_t i = 0; i < array_size(paths); i++) {
+		int fd = open(paths[i], O_RDONLY | O_CLOEXEC);
+		if (fd >= 0)
+			return fd;
+	}
+	return -ENOENT;
+}
+
+int view_add_bundle(struct view *v, struct slice ca_pem, struct failure *why)
+{
+	struct buf bundle;
+	buf_init(&bundle, 2 * VIEW_BUNDLE_MAX);
+	auto_fd fd = view_open_system_bundle();
+	int r = fd < 0 ? 0 : file_read_fd(fd, VIEW_BUNDLE_MAX, &bundle);
+	if (r == 0)
+		r = buf_append(&bundle, SLICE("\n"));
+	if (r == 0)
+		r = buf_append(&bundle, ca_pem);
+	if (r == 0)
+		r = view_add_text(v, VIEW_CA_BUNDLE + 1, buf_slice(&bundle));
+	buf_fini(&bundle);
+	return r < 0 ? failure_errno(why, r, "can't merge the CA bundle") : 0;
+}

@@ -1,0 +1,53 @@
+/*
+ * What a sandbox will see of files, as a list that the launcher prepares: detached copies of host trees, links, small
+ * texts, folders. Nothing is mounted here. Paths are relative to the new root and are ours; host paths come from a table.
+ */
+#ifndef ECLUSA_SANDBOX_LAUNCHER_VIEW_H
+#define ECLUSA_SANDBOX_LAUNCHER_VIEW_H
+
+#include "common/buf.h"
+#include "common/failure.h"
+
+#include <sys/types.h>
+
+#define VIEW_ITEMS_MAX  512
+#define VIEW_PATH_BYTES 320
+#define VIEW_COPY_MAX   ((size_t)32 << 10)
+#define VIEW_BUNDLE_MAX ((size_t)8 << 20)
+#define VIEW_CA_BUNDLE  "/etc/ssl/certs/ca-certificates.crt"
+#define VIEW_HOME       "/home/sandbox"
+
+enum view_kind { VIEW_FOLDER, VIEW_LINK, VIEW_TEXT, VIEW_TREE, VIEW_TREE_FILE };
+
+/** One thing at one place. */
+struct view_item {
+	enum view_kind kind;
+	char path[VIEW_PATH_BYTES]; /* relative to the new root */
+	struct slice text;          /* VIEW_TEXT content, VIEW_LINK target; owned */
+	int tree;                   /* VIEW_TREE*: detached mount, attributes set; -1 otherwise */
+};
+
+struct view {
+	struct view_item *items;
+	size_t count;
+	size_t text_bytes; /* sum of texts: what the root's tmpfs must hold */
+};
+
+void view_init(struct view *v);
+void view_fini(struct view *v);
+/** The host's /usr, links beside it, few files of /etc, generated ones, devices. */
+int view_add_host(struct view *v, struct failure *why);
+/** The system's roots with @ca_pem after them, over the distribution's path. */
+int view_add_bundle(struct view *v, struct slice ca_pem, struct failure *why);
+int view_add_text(struct view *v, const char *path, struct slice text);
+/** Takes @tree on success. */
+int view_add_tree(struct view *v, const char *path, int tree, bool folder);
+
+/** A detached copy of the mount tree at @fd (O_PATH) or @path, with these attributes. @return descriptor or negative errno. */
+int view_open_tree(int fd, const char *path, uint64_t attributes);
+/** A new detached tmpfs. @return descriptor or negative errno. */
+int view_tmpfs(uint64_t bytes, uint64_t inodes, mode_t mode, uid_t uid, gid_t gid);
+/** The system's CA bundle. @return descriptor or -ENOENT. */
+int view_open_system_bundle(void);
+
+#endif
