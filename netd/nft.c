@@ -40,6 +40,9 @@ int nft_open(const char *table, struct nft **ret, struct failure *why)
 		nft_close(n);
 		return failure_errno(why, r, "can't open the packet filter (nf_tables)");
 	}
+	/* the kernel doubles it; where the host's limit is lower a huge batch fails, and nothing is loaded */
+	int bytes = NFT_BATCH_BYTES;
+	(void)setsockopt(nft_fd(n), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	*ret = n;
 	return 0;
 }

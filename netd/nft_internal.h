@@ -7,7 +7,7 @@
 #include <libmnl/libmnl.h>
 #include <libnftnl/rule.h>
 
-#define NFT_BATCH_BYTES   ((size_t)192 << 10) /* below netlink's default send buffer, 208 KiB */
+#define NFT_BATCH_BYTES   ((size_t)320 << 10) /* a dial guard with every exception takes 230 KiB */
 #define NFT_MESSAGE_BYTES ((size_t)8 << 10)   /* no message of ours is longer */
 #define NFT_MESSAGES_MAX  640
 #define NFT_TABLE_BYTES   32
