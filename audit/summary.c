@@ -4,6 +4,7 @@
 #include "audit/event.h"
 #include "common/cleanup.h"
 
+#include <assert.h>
 #include <jansson.h>
 
 #define READ_BYTES ((size_t)256 << 10) /* at a time; a line is far shorter */
