@@ -132,8 +132,8 @@ struct http1_destination {
 
 /**
  * Append a fresh request head: HTTP/1.1, Host generated, remaining end-to-end fields in their
- * order, framing by r->head.framing in its one spelling. Expect only as 100-continue. @return 0, -ENOBUFS,
- * -ENOMEM.
+ * order, framing by r->head.framing in its one spelling. Expect only as 100-continue. @return 0,
+ * -ENOBUFS, -ENOMEM.
  */
 int http1_write_request(
 	const struct http1_request *r, const struct http1_destination *to, struct buf *out);
