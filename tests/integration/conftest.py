@@ -1,0 +1,41 @@
+"""Fixtures of the integration tests. They make packets, so all of it happens in namespaces that they make as root."""
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from lab.census import become_reaper  # noqa: E402 (needs the path above)
+from lab.eclusa import USER_UID, program  # noqa: E402
+from lab.world import Lab  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def lab(request):
+    """One laboratory a module."""
+    if os.geteuid() != 0:
+        pytest.skip("the laboratory needs root: it plays host and world in namespaces")
+    if not os.access(program(), os.X_OK):
+        pytest.fail(f"{program()} is not there: run make first")
+    become_reaper()
+    made = Lab()
+    request.node.lab = made
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module", params=[None, USER_UID], ids=["root", "user"])
+def who(request):
+    """Whom a run belongs to: root, or an ordinary user's uid."""
+    return request.param
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """The last run's words, streams and audit lines beside a failure."""
+    outcome = yield
+    report = outcome.get_result()
+    made = getattr(item.getparent(pytest.Module), "lab", None)
+    if report.failed and made is not None and made.runs:
+        report.sections.append(("last run of eclusa", made.runs[-1].report()))

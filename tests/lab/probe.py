@@ -1,0 +1,220 @@
+"""
+Runs inside the sandbox: `python3 probe.py WHAT...` prints one JSON object with an answer for each WHAT. Looks at the network
+from there, and tries what must not work; each try ends by an event or by a watchdog that is itself a failure.
+"""
+import errno
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+
+WATCHDOG_S = 3.0
+IP_FREEBIND = 15
+
+
+def proxy():
+    url = urllib.parse.urlsplit(os.environ["http_proxy"])
+    return url.hostname, url.port
+
+
+def own_address():
+    """The address from which the proxy is reached."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.connect(proxy())
+        return sock.getsockname()[0]
+
+
+def gateway_address():
+    """The other end of the /31."""
+    parts = own_address().split(".")
+    return ".".join(parts[:3] + [str(int(parts[3]) ^ 1)])
+
+
+def name_of(number):
+    return errno.errorcode.get(number, str(number))
+
+
+def try_tcp(address, port, source=None):
+    """Connected, an errno, or WATCHDOG; and how long it took."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    started = time.monotonic()
+    try:
+        sock = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        return [name_of(error.errno), 0]
+    with sock:
+        sock.setblocking(False)
+        try:
+            if source:
+                sock.setsockopt(socket.IPPROTO_IP, IP_FREEBIND, 1)
+                sock.bind((source, 0))
+            number = sock.connect_ex((address, port))
+        except OSError as error:
+            number = error.errno
+        if number == errno.EINPROGRESS:
+            if not select.select([], [sock], [], WATCHDOG_S)[1]:
+                return ["WATCHDOG", int(WATCHDOG_S * 1000)]
+            number = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        return [name_of(number) if number else "CONNECTED", int((time.monotonic() - started) * 1000)]
+
+
+def try_udp(address, port):
+    """Send, then wait for the refusal that ICMP brings."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    started = time.monotonic()
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as sock:
+            sock.connect((address, port))
+            sock.send(b"probe")
+            if not select.select([sock], [], [], WATCHDOG_S)[0]:
+                return ["WATCHDOG", int(WATCHDOG_S * 1000)]
+            sock.recv(1500)
+            return ["ANSWERED", 0]
+    except OSError as error:
+        return [name_of(error.errno), int((time.monotonic() - started) * 1000)]
+
+
+def try_socket(family, kind, protocol):
+    try:
+        with socket.socket(family, kind, protocol):
+            return "MADE"
+    except OSError as error:
+        return name_of(error.errno)
+
+
+def try_icmp(address):
+    """By a ping socket where there is one; a raw socket needs a capability."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP) as sock:
+            sock.connect((address, 0))
+            sock.send(b"\x08\0\0\0\0\0\0\0")
+            if not select.select([sock], [], [], WATCHDOG_S)[0]:
+                return "WATCHDOG"
+            sock.recv(1500)
+            return "ANSWERED"
+    except OSError as error:
+        return name_of(error.errno)
+
+
+def interfaces():
+    with open("/proc/net/dev", encoding="ascii") as file:
+        return sorted(line.split(":")[0].strip() for line in file if ":" in line)
+
+
+def routes():
+    """[interface, destination, gateway, mask] of /proc/net/route, in its hexadecimal."""
+    with open("/proc/net/route", encoding="ascii") as file:
+        rows = [line.split() for line in file.read().splitlines()[1:]]
+    return [[row[0], row[1], row[2], row[7]] for row in rows]
+
+
+def routes6():
+    """Routes over anything but lo."""
+    try:
+        with open("/proc/net/ipv6_route", encoding="ascii") as file:
+            return [line.split()[0] for line in file if line.split()[-1] != "lo"]
+    except FileNotFoundError:
+        return []
+
+
+def run(*words):
+    """[status, output]; a program that is not there is status 127."""
+    try:
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=10)
+        return [done.returncode, done.stdout.decode("utf-8", "replace")[-500:]]
+    except FileNotFoundError:
+        return [127, "not found"]
+    except PermissionError:
+        return [126, "not permitted"]
+
+
+def through_proxy(host):
+    """The status line of a CONNECT, so that a probe can show that the way which is open still is."""
+    with socket.create_connection(proxy(), timeout=10) as sock:
+        sock.sendall(f"CONNECT {host}:443 HTTP/1.1\r\nHost: {host}:443\r\n\r\n".encode())
+        return sock.recv(4096).split(b"\r\n")[0].decode()
+
+
+def probe_shape():
+    return {"interfaces": interfaces(), "routes": routes(), "routes6": routes6(), "own": own_address(),
+            "resolv": open("/etc/resolv.conf", encoding="ascii").read() if os.path.exists("/etc/resolv.conf") else ""}
+
+
+def probe_tcp():
+    service, port = proxy()
+    places = [(gateway_address(), 1), (gateway_address(), 22), (gateway_address(), port), (service, 53), (service, 80),
+              (service, port + 1), ("127.0.0.1", 22), ("127.0.0.2", 80), ("10.0.0.1", 22), ("10.0.2.2", 22), ("10.200.0.1", 443),
+              ("172.16.0.1", 443), ("192.168.50.1", 22), ("192.168.1.1", 443), ("169.254.169.254", 80), ("169.254.1.1", 80),
+              ("100.64.0.1", 443), ("198.18.0.1", 443), ("203.0.113.1", 22), ("203.0.113.10", 80), ("203.0.113.10", 443),
+              ("203.0.113.53", 53), ("1.2.3.4", 443), ("5.6.7.8", 443), ("8.8.8.8", 853)]
+    return {f"{address}:{number}": try_tcp(address, number) for address, number in places}
+
+
+def probe_tcp6():
+    return {address: try_tcp(address, 443) for address in ("::1", "2001:db8:113::10", "2a00:1::1", "fd00::1", "fe80::1")}
+
+
+def probe_udp():
+    service, _ = proxy()
+    places = [(service, 53), (gateway_address(), 53), ("203.0.113.53", 53), ("203.0.113.10", 443), ("203.0.113.10", 123),
+              ("8.8.8.8", 53), ("10.0.0.9", 9999), ("169.254.169.254", 53), ("5.6.7.8", 5353)]
+    return {f"{address}:{number}": try_udp(address, number) for address, number in places}
+
+
+def probe_icmp():
+    return {"ping": {a: try_icmp(a) for a in ("203.0.113.10", proxy()[0], gateway_address())},
+            "raw": try_socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP),
+            "packet": try_socket(socket.AF_PACKET, socket.SOCK_RAW, 0)}
+
+
+def probe_commands():
+    link = [name for name in interfaces() if name != "lo"][0]
+    return {" ".join(words): run(*words) for words in (
+        ("nft", "flush", "ruleset"), ("nft", "list", "ruleset"), ("nft", "add", "table", "inet", "x"),
+        ("ip", "link", "add", "x0", "type", "dummy"), ("ip", "link", "set", link, "down"),
+        ("ip", "addr", "add", "10.0.0.9/8", "dev", link), ("ip", "route", "add", "default", "via", gateway_address()),
+        ("ip", "neigh", "replace", gateway_address(), "lladdr", "02:00:00:00:00:01", "dev", link),
+        ("sysctl", "-w", "net.ipv4.ip_forward=1"), ("sysctl", "-w", "net.ipv6.conf.all.disable_ipv6=0"),
+        ("unshare", "--user", "--map-root-user", "--net", "true"), ("nsenter", "-t", "1", "-n", "true"))}
+
+
+def probe_spoof():
+    """Other sources towards proxy and world. Then a request of our own: packets keep their order on the one cable."""
+    service, port = proxy()
+    own = own_address().split(".")
+    others = [".".join(own[:3] + [str(int(own[3]) + n)]) for n in (2, 4)] + ["203.0.113.1", "127.0.0.1", service, "1.2.3.4"]
+    socks = {}
+    for source in others:
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        try:
+            sock.setsockopt(socket.IPPROTO_IP, IP_FREEBIND, 1)
+            sock.bind((source, 0))
+            socks[source] = sock, sock.connect_ex((service, port))
+        except OSError as error:
+            socks[source] = sock, error.errno
+    after = through_proxy("allowed.test")
+    outcome = {}
+    for source, (sock, number) in socks.items():
+        if number == errno.EINPROGRESS:
+            writable = select.select([], [sock], [], 0)[1]
+            number = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) if writable else errno.ETIMEDOUT
+        outcome[source] = name_of(number) if number else "CONNECTED"
+        sock.close()
+    return {"outcome": outcome, "after": after}
+
+
+def probe_proxy():
+    return {host: through_proxy(host) for host in ("allowed.test", "denied.test")}
+
+
+def main():
+    json.dump({what: globals()[f"probe_{what}"]() for what in sys.argv[1:]}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

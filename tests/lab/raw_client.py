@@ -1,0 +1,203 @@
+"""
+Runs inside the sandbox: `python3 raw_client.py SPEC [THREADS]`. SPEC is a JSON list of exchanges, each with one
+connection to the proxy that the environment names; prints a JSON list of what each saw. Needs the standard library only.
+
+An exchange is {"id", "steps": [{"do": ..}]}:
+  send data          raw bytes (base64), inside TLS once it is up
+  head               read one response head
+  response method    read one response whole; interim ones are steps of "responses" before it
+  connect target     CONNECT with Host, then read the head; another status than 200 reads to the end and stops
+  tls sni verify     handshake; sni null: none; verify false: any certificate is taken; name: whom to verify
+  end                read until the connection ends
+  shut               end the sending direction
+A step's outcome: {"do", "data" (base64), "status", "end": "eof"|"reset"|"timeout", "error", "alert", "ms"}.
+"""
+import base64
+import concurrent.futures
+import json
+import os
+import socket
+import ssl
+import sys
+import time
+import urllib.parse
+
+WATCHDOG_S = 25.0
+
+
+class Peer:
+    def __init__(self):
+        proxy = urllib.parse.urlsplit(os.environ.get("http_proxy") or os.environ["HTTP_PROXY"])
+        self.sock = socket.create_connection((proxy.hostname, proxy.port), timeout=WATCHDOG_S)
+        self.port = self.sock.getsockname()[1]
+        self.data = b""
+        self.end = None
+
+    def more(self):
+        """Read once; False at the end, whose kind is then known."""
+        if self.end:
+            return False
+        try:
+            data = self.sock.recv(65536)
+        except ssl.SSLEOFError:
+            self.end = "eof"  # without close_notify
+            return False
+        except ssl.SSLError:
+            raise
+        except ConnectionError:
+            self.end = "reset"
+            return False
+        except TimeoutError:
+            self.end = "timeout"
+            return False
+        if not data:
+            self.end = "eof"
+            return False
+        self.data += data
+        return True
+
+    def take(self, length):
+        taken, self.data = self.data[:length], self.data[length:]
+        return taken
+
+    def take_until(self, mark):
+        while mark not in self.data:
+            if not self.more():
+                return self.take(len(self.data))
+        return self.take(self.data.index(mark) + len(mark))
+
+    def take_exactly(self, length):
+        while len(self.data) < length and self.more():
+            pass
+        return self.take(length)
+
+    def take_rest(self):
+        while self.more():
+            pass
+        return self.take(len(self.data))
+
+
+def status_of(head):
+    words = head.split(b"\r\n")[0].split(b" ")
+    return int(words[1]) if len(words) > 1 and words[1].isdigit() else None
+
+
+def field_of(head, name):
+    for line in head.split(b"\r\n")[1:]:
+        key, _, value = line.partition(b":")
+        if key.strip().lower() == name:
+            return value.strip()
+    return None
+
+
+def read_response(peer, method):
+    """(head, body) of one final response; interim heads are skipped."""
+    head = peer.take_until(b"\r\n\r\n")
+    while (status_of(head) or 0) // 100 == 1 and status_of(head) != 101:
+        head = peer.take_until(b"\r\n\r\n")
+    status = status_of(head)
+    if status is None or method == "HEAD" or status in (101, 204, 304):
+        return head, b""
+    if (field_of(head, b"transfer-encoding") or b"").lower() == b"chunked":
+        body = b""
+        while True:
+            line = peer.take_until(b"\r\n")
+            try:
+                size = int(line.split(b";")[0], 16)
+            except ValueError:
+                return head, body
+            if size == 0:
+                while peer.take_until(b"\r\n") not in (b"\r\n", b""):
+                    pass
+                return head, body
+            body += peer.take_exactly(size)
+            peer.take_exactly(2)
+    length = field_of(head, b"content-length")
+    return head, peer.take_exactly(int(length)) if length is not None else peer.take_rest()
+
+
+def start_tls(peer, step):
+    context = ssl.create_default_context()
+    sni = step.get("sni")
+    context.check_hostname = False
+    if not step.get("verify", True):
+        context.verify_mode = ssl.CERT_NONE
+    if step.get("alpn"):
+        context.set_alpn_protocols(step["alpn"])
+    peer.sock = context.wrap_socket(peer.sock, server_hostname=sni)
+    outcome = {"version": peer.sock.version(), "alpn": peer.sock.selected_alpn_protocol()}
+    certificate = peer.sock.getpeercert()
+    if certificate:
+        outcome["names"] = [value for _, value in certificate.get("subjectAltName", ())]
+    return outcome
+
+
+def run_step(peer, step):
+    what = step["do"]
+    if what == "send":
+        peer.sock.sendall(base64.b64decode(step["data"]))
+        return {}
+    if what == "shut":
+        peer.sock.shutdown(socket.SHUT_WR)
+        return {}
+    if what == "tls":
+        return start_tls(peer, step)
+    if what == "head":
+        head = peer.take_until(b"\r\n\r\n")
+        return {"data": head, "status": status_of(head), "end": peer.end}
+    if what == "response":
+        head, body = read_response(peer, step.get("method", "GET"))
+        return {"data": head, "body": body, "status": status_of(head), "end": peer.end}
+    if what == "end":
+        rest = peer.take_rest()
+        return {"data": rest, "end": peer.end}
+    if what == "connect":
+        target = step["target"].encode("latin-1")
+        peer.sock.sendall(b"CONNECT " + target + b" HTTP/1.1\r\nHost: " + target + b"\r\n\r\n")
+        head = peer.take_until(b"\r\n\r\n")
+        outcome = {"data": head, "status": status_of(head), "end": peer.end}
+        if outcome["status"] != 200:
+            outcome.update(body=peer.take_rest(), end=peer.end, stop=True)
+        return outcome
+    raise ValueError(what)
+
+
+def run_exchange(exchange):
+    seen = {"id": exchange["id"], "steps": []}
+    peer = None
+    try:
+        peer = Peer()
+        seen["port"] = peer.port
+        for step in exchange["steps"]:
+            started = time.monotonic()
+            try:
+                outcome = run_step(peer, step)
+            except (OSError, ssl.SSLError) as error:
+                outcome = {"error": f"{type(error).__name__}: {error}", "alert": getattr(error, "reason", None)}
+                if isinstance(error, (ConnectionError, ssl.SSLEOFError)):
+                    outcome["end"] = "reset"
+            outcome["do"], outcome["ms"] = step["do"], int((time.monotonic() - started) * 1000)
+            for key in ("data", "body"):
+                if key in outcome:
+                    outcome[key] = base64.b64encode(outcome[key]).decode()
+            seen["steps"].append(outcome)
+            # A send may meet a connection that the other side refused and ended already: what it said is still read.
+            if outcome.get("stop") or ("error" in outcome and step["do"] not in ("send", "shut")):
+                break
+    except OSError as error:
+        seen["error"] = f"{type(error).__name__}: {error}"
+    finally:
+        if peer:
+            peer.sock.close()
+    return seen
+
+
+def main():
+    with open(sys.argv[1], encoding="ascii") as file:
+        exchanges = json.load(file)
+    with concurrent.futures.ThreadPoolExecutor(int(sys.argv[2]) if len(sys.argv) > 2 else 8) as pool:
+        json.dump(list(pool.map(run_exchange, exchanges)), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
