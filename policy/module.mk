@@ -2,3 +2,4 @@ policy_SOURCES := policy/host.c policy/target.c policy/arena.c policy/bundle.c p
 	policy/pattern.c policy/rule.c policy/value.c policy/attribute.c policy/parser.c policy/statement.c \
 	policy/profile.c policy/decide.c policy/suggest.c policy/expect.c policy/resolve.c policy/compile.c \
 	policy/source.c
+policy_SOURCES += policy/admits.c

@@ -94,6 +94,9 @@ void policy_decide_host(const struct profile *p, const struct policy_question *q
 /** The verdict on one request. An allow names the most specific allow rule; its limits hold. */
 void policy_decide(const struct profile *p, const struct policy_question *q, struct policy_verdict *ret);
 
+/** Whether some profile lets TLS to this name begin on some port (the keeper signs no other name). */
+bool policy_admits_name(const struct policy *p, const struct host *host, uint64_t now_ms);
+
 /**
  * Whether an address may be dialled for a decision of @rule: public ones, and what its addr= opens.
  * @return REASON_ALLOW_RULE or the deny reason (address-metadata, address-private).
