@@ -1,6 +1,7 @@
 """The repository's own promises: gates that catch what they should, packages installed only if missing, an install tree."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -155,3 +156,27 @@ def test_every_option_of_run_is_in_the_manual_and_the_completion():
     missing = [o for o in sorted(options - {"--help", "--version"}) if f"Fl -{o[2:]}" not in page and f"-{o[1:]}" not in page]
     assert missing == []
     assert [option for option in sorted(options - {"--help", "--version"}) if option not in completion] == []
+
+
+def sources(*patterns):
+    return "\n".join(path.read_text() for pattern in patterns for path in sorted(ROOT.glob(pattern)))
+
+
+def test_the_page_of_limits_names_those_of_the_code():
+    page = (ROOT / "docs/limits.md").read_text()
+    named = set(re.findall(r"`([A-Z0-9]+_[A-Z0-9_]+)`", page))
+    defined = set(re.findall(r"#define\s+([A-Z0-9_]+)", sources("*/*.[ch]")))
+    assert sorted(named - defined) == []
+    wanted = set(re.findall(r"#define\s+([A-Z0-9_]+)\s", sources("proxy/limits.h")))
+    assert len(wanted) > 20
+    assert sorted(wanted - named) == []
+
+
+def test_the_page_of_limits_has_the_settings_with_their_defaults():
+    page = (ROOT / "docs/limits.md").read_text()
+    body = re.search(r"struct limits limits_default\(void\)\n\{(.*?)\n\}", sources("proxy/limits.c"), re.S).group(1)
+    defaults = re.findall(r"\.(\w+) = (\d+),", body)
+    assert len(defaults) >= 10
+    for key, number in defaults:
+        row = next((line for line in page.splitlines() if f"| `{key}` |" in line), "")
+        assert f"| {int(number):,}" in row, f"{key} = {number}"
