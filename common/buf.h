@@ -37,6 +37,11 @@ int buf_reserve(struct buf *b, size_t want, char **ret_ptr);
 void buf_grew(struct buf *b, size_t len);
 /** Drop @len bytes at the front. */
 void buf_consume(struct buf *b, size_t len);
+/** Drop @len bytes at the end, at most what is there. */
+static inline void buf_drop_end(struct buf *b, size_t len)
+{
+	b->end -= len < buf_len(b) ? len : buf_len(b);
+}
 /** Drop everything, keep the memory. */
 void buf_clear(struct buf *b);
 

@@ -6,6 +6,8 @@
 #ifndef ECLUSA_PROXY_LIMITS_H
 #define ECLUSA_PROXY_LIMITS_H
 
+#include "common/slice.h"
+
 /* HTTP/1.1 heads, requests and responses alike */
 #define HTTP1_LINE_BYTES_MAX         16384 /* request line or status line; 414 */
 #define HTTP1_HEAD_BYTES_MAX         65536 /* the whole head, line and blank line included; 431 */
@@ -29,5 +31,36 @@
 #define LEAF_BACKDATE_SECONDS 300  /* clients whose clock is a little slow */
 #define LEAF_RENEW_SECONDS    3600 /* a cached leaf with less left is minted anew */
 #define CA_LIFETIME_SECONDS   (25 * 3600)
+
+/* Flows */
+#define STREAM_BUFFER_BYTES   65536 /* decrypted bytes that wait in one direction of one connection */
+#define STREAM_READ_BYTES     16384 /* taken at once: one TLS record */
+#define FLOW_TURN_STEPS       32    /* steps of one flow before the others get their turn */
+#define LISTENER_TURN_ACCEPTS 64    /* connections accepted before the others get their turn */
+#define LINGER_BYTES_MAX                                                                           \
+	262144 /* thrown away behind a refused request, so that its answer arrives */
+#define RESOLVE_ADDRESSES_MAX 16 /* of each family, of one name; what is beyond is not looked at */
+#define RESOLVE_QUERIES_MAX   4096 /* look-ups at once, all sandboxes of a worker */
+#define KEEPER_REQUESTS_MAX   1024 /* names that wait for the keeper at once */
+#define AUDIT_RAW_HOST_BYTES  512  /* kept of a target that is not valid */
+
+/** Deadlines and counts that a setting changes; one copy a worker, constant once it runs. */
+struct limits {
+	uint32_t connections;   /* of one sandbox at once */
+	uint32_t header_ms;     /* from a head's first byte to its last, whatever trickles in */
+	uint32_t handshake_ms;  /* each TLS handshake, either side */
+	uint32_t dial_ms;       /* all attempts to connect */
+	uint32_t dial_delay_ms; /* until the next address is tried beside (RFC 8305 5) */
+	uint32_t dns_ms;        /* both questions */
+	uint32_t dns_grace_ms;  /* the other family's time once one has an address */
+	uint32_t keeper_ms;     /* a leaf from the keeper */
+	uint32_t idle_ms;       /* without a byte in either direction */
+	uint32_t linger_ms;     /* until a client that was answered has to be gone */
+};
+
+/** What holds when nothing is set. */
+struct limits limits_default(void);
+/** Take "key=number,key=number", keys as the members are called, numbers 1 to 86400000. @return 0, -EINVAL: *limits is unchanged. */
+int limits_parse(struct slice text, struct limits *limits);
 
 #endif

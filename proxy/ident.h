@@ -1,0 +1,41 @@
+/*
+ * Who a connection is from: sandboxes by source address. The gateway lets an address in by its own
+ * interface only, so the address is the identity (design, invariant 2).
+ */
+#ifndef ECLUSA_PROXY_IDENT_H
+#define ECLUSA_PROXY_IDENT_H
+
+#include "common/id.h"
+#include "ipc/message.h"
+#include "policy/policy.h"
+
+#define IDENT_BUCKETS 1024
+
+struct flow;
+
+/** A sandbox that has a lease. */
+struct sandbox {
+	struct sandbox *next;
+	struct address address;
+	char id[SANDBOX_ID_BYTES];
+	const struct profile *profile;
+	struct flow *flows; /* of this sandbox; flow.c's */
+	uint32_t connections;
+};
+
+/** Zero-initialise. */
+struct ident {
+	struct sandbox *buckets[IDENT_BUCKETS];
+};
+
+/** Add a sandbox; one that is there with this address is first given to *ret_old, unlinked. @return 0, -ENOMEM, -EINVAL. */
+int ident_add(struct ident *i, const struct message_sandbox *message, const struct profile *profile,
+	struct sandbox **ret_old);
+/** NULL: unknown. */
+struct sandbox *ident_find(const struct ident *i, const struct address *address);
+/** Unlink; the caller ends its flows and frees it. NULL: unknown. */
+struct sandbox *ident_remove(struct ident *i, const struct address *address);
+/** Any one sandbox, unlinked; NULL when there is none. */
+struct sandbox *ident_take(struct ident *i);
+
+#endif

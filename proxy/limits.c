@@ -1,0 +1,80 @@
+/* See limits.h. */
+#include "proxy/limits.h"
+
+#include "common/cleanup.h"
+
+#include <errno.h>
+
+#define LIMIT_VALUE_MAX 86400000
+
+struct limit_key {
+	struct slice name;
+	size_t offset;
+};
+
+#define LIMIT(member)                                                                              \
+	{                                                                                          \
+		SLICE(#member), offsetof(struct limits, member)                                    \
+	}
+
+static const struct limit_key keys[] = {
+	LIMIT(connections),
+	LIMIT(header_ms),
+	LIMIT(handshake_ms),
+	LIMIT(dial_ms),
+	LIMIT(dial_delay_ms),
+	LIMIT(dns_ms),
+	LIMIT(dns_grace_ms),
+	LIMIT(keeper_ms),
+	LIMIT(idle_ms),
+	LIMIT(linger_ms),
+};
+
+struct limits limits_default(void)
+{
+	return (struct limits){
+		.connections = 512,
+		.header_ms = 10000,
+		.handshake_ms = 10000,
+		.dial_ms = 10000,
+		.dial_delay_ms = 250,
+		.dns_ms = 5000,
+		.dns_grace_ms = 250,
+		.keeper_ms = 5000,
+		.idle_ms = 60000,
+		.linger_ms = 2000,
+	};
+}
+
+static int limit_set(struct slice item, struct limits *limits)
+{
+	struct slice name;
+	struct slice number;
+	uint64_t value;
+	if (!slice_split(item, '=', &name, &number) ||
+		slice_decimal(number, LIMIT_VALUE_MAX, false, &value) < 0 || value == 0)
+		return -EINVAL;
+	for (size_t i = 0; i < array_size(keys); i++) {
+		if (slice_equal(name, keys[i].name)) {
+			uint32_t number32 = (uint32_t)value;
+			memcpy((char *)limits + keys[i].offset, &number32, sizeof(number32));
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+int limits_parse(struct slice text, struct limits *limits)
+{
+	struct limits parsed = *limits;
+	while (text.len > 0) {
+		struct slice item = text;
+		struct slice rest = {0};
+		(void)slice_split(text, ',', &item, &rest); /* false: the last one */
+		if (limit_set(item, &parsed) < 0)
+			return -EINVAL;
+		text = rest;
+	}
+	*limits = parsed;
+	return 0;
+}

@@ -1,0 +1,281 @@
+/* See stream.h. */
+#include "proxy/stream.h"
+
+#include "common/cleanup.h"
+
+#include <assert.h>
+#include <sys/socket.h>
+
+/* Beyond the limit for payload: heads and what frames a payload. */
+#define OUT_BYTES_MAX ((size_t)4 * STREAM_BUFFER_BYTES)
+
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+	struct stream *s = poll->data;
+	if (status < 0) {
+		s->events =
+			0; /* the loop has stopped watching; the next read tells what happened */
+		events = UV_READABLE | UV_WRITABLE;
+	}
+	s->readable |= (events & (UV_READABLE | UV_DISCONNECT)) != 0;
+	s->writable |= (events & UV_WRITABLE) != 0;
+	s->wake(s->arg);
+}
+
+struct stream *stream_new(uv_loop_t *loop, int fd, stream_wake *wake, void *arg)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+	if (s == NULL || uv_poll_init(loop, &s->poll, fd) < 0) {
+		free(s);
+		fd_close(&fd);
+		return NULL;
+	}
+	s->poll.data = s;
+	s->fd = fd;
+	s->wake = wake;
+	s->arg = arg;
+	s->readable = true;
+	s->writable = true;
+	buf_init(&s->in, STREAM_BUFFER_BYTES);
+	buf_init(&s->out, OUT_BYTES_MAX);
+	return s;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+void stream_free(struct stream *s)
+{
+	if (s == NULL)
+		return;
+	tls_session_free(ptr_take(s->tls));
+	uv_close((uv_handle_t *)&s->poll, on_closed); /* frees s later; watches no longer */
+	fd_close(&s->fd);
+	buf_fini(&s->in);
+	buf_fini(&s->out);
+}
+
+void stream_reset(struct stream *s)
+{
+	if (s == NULL)
+		return;
+	struct linger now = {.l_onoff = 1, .l_linger = 0};
+	/* Fails only on a socket that is no longer connected, which is a reset already. */
+	(void)setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	stream_free(s);
+}
+
+static bool stream_break(struct stream *s)
+{
+	s->broken = true;
+	s->readable = false;
+	buf_clear(&s->out);
+	return true;
+}
+
+static size_t fill_room(const struct stream *s)
+{
+	size_t used = buf_len(&s->in);
+	size_t room = used < STREAM_BUFFER_BYTES ? STREAM_BUFFER_BYTES - used : 0;
+	return room < STREAM_READ_BYTES ? room : STREAM_READ_BYTES;
+}
+
+static bool receive(struct stream *s, int flags)
+{
+	size_t room = fill_room(s);
+	char *to;
+	if (buf_reserve(&s->in, room, &to) < 0)
+		return stream_break(s);
+	ssize_t n = recv(s->fd, to, room, flags | MSG_DONTWAIT);
+	if (n < 0 && errno == EINTR)
+		return false; /* still readable: the loop says so again */
+	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+		s->readable = false;
+		return false;
+	}
+	if (n < 0)
+		return stream_break(s);
+	if (n == 0) {
+		s->readable = false;
+		s->ended = true;
+		return true;
+	}
+	buf_grew(&s->in, (size_t)n);
+	s->readable = (size_t)n == room;
+	if ((flags & MSG_PEEK) != 0)
+		s->peeked = (size_t)n;
+	return true;
+}
+
+static bool fill_tls(struct stream *s)
+{
+	size_t room = fill_room(s);
+	size_t len = 0;
+	char *to;
+	if (buf_reserve(&s->in, room, &to) < 0)
+		return stream_break(s);
+	switch (tls_read(s->tls, to, room, &len, &s->fault)) {
+	case TLS_DONE:
+		buf_grew(&s->in, len);
+		return true;
+	case TLS_WANT_WRITE: /* only a renegotiation, which is off */
+	case TLS_WANT_READ:
+		s->readable = false;
+		return false;
+	case TLS_CLOSED:
+		s->ended = true;
+		s->readable = false;
+		return true;
+	case TLS_PARKED:
+	case TLS_ERROR:
+		return stream_break(s);
+	}
+	return stream_break(s);
+}
+
+bool stream_fill(struct stream *s)
+{
+	if (!s->readable || s->ended || s->broken || s->handshaking || fill_room(s) == 0)
+		return false;
+	assert(s->peeked == 0);
+	return s->tls != NULL ? fill_tls(s) : receive(s, 0);
+}
+
+bool stream_peek(struct stream *s)
+{
+	assert(s->tls == NULL);
+	if (!s->readable || s->ended || s->broken || s->peeked > 0 || fill_room(s) == 0)
+		return false;
+	return receive(s, MSG_PEEK);
+}
+
+void stream_take(struct stream *s, size_t len)
+{
+	assert(len <= s->peeked);
+	while (len > 0) {
+		ssize_t n =
+			recv(s->fd, NULL, len, MSG_TRUNC | MSG_DONTWAIT); /* tcp(7): thrown away */
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			(void)stream_break(s);
+			break;
+		}
+		len -= (size_t)n;
+		s->peeked -= (size_t)n;
+	}
+	buf_drop_end(&s->in, s->peeked);
+	s->readable |= s->peeked > 0;
+	s->peeked = 0;
+}
+
+static bool send_plain(struct stream *s, struct slice text, size_t *ret_len)
+{
+	ssize_t n = send(s->fd, text.ptr, text.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n >= 0) {
+		*ret_len = (size_t)n;
+		return true;
+	}
+	if (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK) {
+		s->writable = false;
+		return false;
+	}
+	s->mute = true;
+	buf_clear(&s->out);
+	return true;
+}
+
+static bool send_tls(struct stream *s, struct slice text, size_t *ret_len)
+{
+	switch (tls_write(s->tls, text, ret_len, &s->fault)) {
+	case TLS_DONE:
+		return true;
+	case TLS_WANT_READ:
+	case TLS_WANT_WRITE:
+		s->writable = false;
+		return false;
+	case TLS_CLOSED:
+	case TLS_PARKED:
+	case TLS_ERROR:
+		return stream_break(s);
+	}
+	return stream_break(s);
+}
+
+bool stream_flush(struct stream *s)
+{
+	bool progress = false;
+	while (buf_len(&s->out) > 0 && s->writable && !s->broken && !s->handshaking) {
+		size_t len = 0;
+		struct slice text = buf_slice(&s->out);
+		bool sent = s->tls != NULL ? send_tls(s, text, &len) : send_plain(s, text, &len);
+		progress |= sent;
+		if (!s->broken && !s->mute)
+			buf_consume(&s->out, len);
+	}
+	return progress;
+}
+
+void stream_start_tls(struct stream *s, struct tls_session *session)
+{
+	assert(s->tls == NULL && buf_len(&s->out) == 0 && buf_len(&s->in) == 0);
+	s->tls = session;
+	s->handshaking = true;
+	s->handshake_writes = false;
+}
+
+enum tls_result stream_handshake(struct stream *s)
+{
+	enum tls_result result = tls_handshake(s->tls, &s->fault);
+	s->handshake_writes = result == TLS_WANT_WRITE;
+	if (result == TLS_WANT_READ)
+		s->readable = false;
+	if (result == TLS_WANT_WRITE)
+		s->writable = false;
+	if (result == TLS_DONE) {
+		s->handshaking = false;
+		s->readable = true; /* what came behind the last handshake message */
+	}
+	if (result == TLS_ERROR)
+		(void)stream_break(s);
+	return result;
+}
+
+void stream_end(struct stream *s)
+{
+	if (s->said_end || s->broken || s->mute)
+		return;
+	s->said_end = true;
+	/* If it can't be said now, the peer sees a connection without a proper end: a cut, never more. */
+	if (s->tls != NULL && !s->handshaking)
+		(void)tls_shutdown(s->tls);
+	(void)shutdown(s->fd, SHUT_WR);
+}
+
+void stream_watch(struct stream *s, bool reading)
+{
+	int events = 0;
+	if (s->broken)
+		reading = false;
+	if (reading && !s->ended && (s->handshaking || fill_room(s) > 0))
+		events |= UV_READABLE;
+	if (!s->broken && (buf_len(&s->out) > 0 || s->handshake_writes) && !s->writable)
+		events |= UV_WRITABLE;
+	if (events == s->events)
+		return;
+	int r = events == 0 ? uv_poll_stop(&s->poll) : uv_poll_start(&s->poll, events, on_ready);
+	if (r == 0)
+		s->events = events;
+	else
+		(void)stream_break(s);
+}
+
+void stream_trim(struct stream *s)
+{
+	if (buf_len(&s->in) == 0)
+		buf_fini(&s->in);
+	if (buf_len(&s->out) == 0)
+		buf_fini(&s->out);
+}

@@ -1,0 +1,74 @@
+/*
+ * A connection with its buffers, plain or inside TLS: non-blocking reads into a bounded buffer,
+ * writes out of one, readiness from the loop. Knows bytes and ends, and nothing of what they mean.
+ * Input: a peer's bytes.
+ */
+#ifndef ECLUSA_PROXY_STREAM_H
+#define ECLUSA_PROXY_STREAM_H
+
+#include "common/buf.h"
+#include "proxy/tls.h"
+
+#include <uv.h>
+
+/** Told when the descriptor became ready; never from inside of a stream_*() call. */
+typedef void stream_wake(void *arg);
+
+/** Fields are for reading; only in and out are used directly: consume from in, append to out. */
+struct stream {
+	uv_poll_t poll;
+	int fd;
+	struct tls_session *tls; /* NULL: plain */
+	struct buf in;           /* received, not used yet; at most STREAM_BUFFER_BYTES */
+	struct buf out;          /* to be sent; writers stop at STREAM_BUFFER_BYTES */
+	size_t peeked;           /* bytes at the end of in that are still in the socket */
+	bool ended;              /* the peer ended its direction in an orderly way */
+	bool broken; /* an error, a reset, TLS cut short: nothing more is said or heard */
+	bool mute;   /* the peer takes nothing more; what it said before can still be read */
+	bool said_end;
+	bool readable; /* as far as known: until a read would block */
+	bool writable;
+	bool handshaking;
+	bool handshake_writes; /* it waits for room to send */
+	int events;            /* what the loop was asked for */
+	stream_wake *wake;
+	void *arg;
+	struct tls_fault fault; /* of a broken TLS stream */
+};
+
+/** Takes over @fd (connected, non-blocking). @return NULL when out of memory; then @fd is closed. */
+struct stream *stream_new(uv_loop_t *loop, int fd, stream_wake *wake, void *arg);
+/** Close and release; bytes not yet sent are lost. Accepts NULL. */
+void stream_free(struct stream *s);
+/** stream_free() with a reset instead of an orderly end: what was sent must not look complete. */
+void stream_reset(struct stream *s);
+
+/** Read once, if anything may be there and in has room. @return whether something happened. */
+bool stream_fill(struct stream *s);
+/**
+ * As stream_fill() on a plain stream, but the bytes stay in the socket until stream_take() says
+ * how many of them belong here; what follows is left for who reads the descriptor next.
+ */
+bool stream_peek(struct stream *s);
+void stream_take(struct stream *s, size_t len);
+/** Send what waits. @return whether something happened. */
+bool stream_flush(struct stream *s);
+/** Begin TLS over the descriptor; the session is owned. Then stream_handshake() until it is done. */
+void stream_start_tls(struct stream *s, struct tls_session *session);
+/** tls_handshake(). TLS_ERROR makes the stream broken, with s->fault. */
+enum tls_result stream_handshake(struct stream *s);
+/** Tell the peer that everything was said: close_notify and FIN. Once; out must be empty. */
+void stream_end(struct stream *s);
+/** Ask the loop for what the stream waits for. @reading: whether more bytes are wanted at all. */
+void stream_watch(struct stream *s, bool reading);
+/** Release the memory of empty buffers. */
+void stream_trim(struct stream *s);
+
+/** Room for more in out, up to the limit at which writers stop. */
+static inline size_t stream_room(const struct stream *s)
+{
+	size_t used = buf_len(&s->out);
+	return used < STREAM_BUFFER_BYTES ? STREAM_BUFFER_BYTES - used : 0;
+}
+
+#endif
