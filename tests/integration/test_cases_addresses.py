@@ -3,8 +3,9 @@ import os
 
 import pytest
 
+from lab import eclusa
 from lab.dns import NXDOMAIN
-from lab.exchanges import END, exchange, fetch, response, send, tls, tunnel
+from lab.exchanges import END, exchange, fetch, response, send, tunnel
 from lab.oracles import ADDRESS_DENIED, NAME_DENIED, NAME_INVALID, Batch
 from lab.world import HOST_ADDRESSES, HOST_ADDRESSES_6, ORIGIN, PUBLIC
 
@@ -205,7 +206,6 @@ def test_B10_the_systems_resolver_is_used_only_as_an_address(lab, who, host_file
     host = "nxdomain.wild.test"
     lab.dns.zone[host] = NXDOMAIN
     before, env = host_files
-    from lab import eclusa
     audit = os.path.join(lab.folder, f"audit-b10-{who or 0}")
     os.makedirs(audit, exist_ok=True)
     if who:

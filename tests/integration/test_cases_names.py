@@ -2,6 +2,8 @@
 Cases A01-A05 and A07-A10: one form of a name, and what a rule's name covers. All refusals of a user are one sandbox's
 exchanges, all admissions another's, so that "nothing went upstream" is said of everything at once.
 """
+import glob
+
 import pytest
 
 from lab.exchanges import END, exchange, fetch, response, send, tls
@@ -120,7 +122,6 @@ def test_allowed(admissions, case):
 
 def test_A07_bytes_are_escaped_in_the_audit(refusals):
     """Every line was read as JSON already; no raw control byte stands in any."""
-    import glob
     for path in glob.glob(f"{refusals.run.audit_dir}/*.jsonl"):
         with open(path, "rb") as file:
             bad = set(file.read()) & (set(range(32)) - {10} | {127})

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import time
 
 import pytest
 
@@ -128,7 +129,6 @@ def test_kill_at_a_named_point(lab, who, point):
 def duration(lab):
     """How long the run takes when nobody is killed, so that the moments cover all of it."""
     attempt = Attempt(lab, None, "whole")
-    import time
     started = time.monotonic()
     run = attempt.finish()
     assert run.status == 0, run.report()

@@ -13,7 +13,6 @@ import time
 import urllib.parse
 
 WATCHDOG_S = 3.0
-IP_FREEBIND = 15
 
 
 def proxy():
@@ -38,7 +37,7 @@ def name_of(number):
     return errno.errorcode.get(number, str(number))
 
 
-def try_tcp(address, port, source=None):
+def try_tcp(address, port):
     """Connected, an errno, or WATCHDOG; and how long it took."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     started = time.monotonic()
@@ -49,9 +48,6 @@ def try_tcp(address, port, source=None):
     with sock:
         sock.setblocking(False)
         try:
-            if source:
-                sock.setsockopt(socket.IPPROTO_IP, IP_FREEBIND, 1)
-                sock.bind((source, 0))
             number = sock.connect_ex((address, port))
         except OSError as error:
             number = error.errno
@@ -180,32 +176,6 @@ def probe_commands():
         ("ip", "neigh", "replace", gateway_address(), "lladdr", "02:00:00:00:00:01", "dev", link),
         ("sysctl", "-w", "net.ipv4.ip_forward=1"), ("sysctl", "-w", "net.ipv6.conf.all.disable_ipv6=0"),
         ("unshare", "--user", "--map-root-user", "--net", "true"), ("nsenter", "-t", "1", "-n", "true"))}
-
-
-def probe_spoof():
-    """Other sources towards proxy and world. Then a request of our own: packets keep their order on the one cable."""
-    service, port = proxy()
-    own = own_address().split(".")
-    others = [".".join(own[:3] + [str(int(own[3]) + n)]) for n in (2, 4)] + ["203.0.113.1", "127.0.0.1", service, "1.2.3.4"]
-    socks = {}
-    for source in others:
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        sock.setblocking(False)
-        try:
-            sock.setsockopt(socket.IPPROTO_IP, IP_FREEBIND, 1)
-            sock.bind((source, 0))
-            socks[source] = sock, sock.connect_ex((service, port))
-        except OSError as error:
-            socks[source] = sock, error.errno
-    after = through_proxy("allowed.test")
-    outcome = {}
-    for source, (sock, number) in socks.items():
-        if number == errno.EINPROGRESS:
-            writable = select.select([], [sock], [], 0)[1]
-            number = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) if writable else errno.ETIMEDOUT
-        outcome[source] = name_of(number) if number else "CONNECTED"
-        sock.close()
-    return {"outcome": outcome, "after": after}
 
 
 def probe_proxy():
