@@ -273,7 +273,10 @@ static void parse_rules(struct parser *p, struct lexer *lexer, struct statement_
 static void parse_text(struct parser *p, struct lexer *lexer, struct statement_line *line)
 {
 	struct place start = {p->file->name, 1, 1};
+	size_t errors = p->tree->report->errors;
 	if (!lexer_next(lexer, line)) {
+		if (p->tree->report->errors != errors)
+			return; /* not empty: its lines were refused */
 		report_error(p->tree->report, start, "version",
 			"the file is empty; its first statement must be: policy 1");
 		return;
@@ -281,7 +284,8 @@ static void parse_text(struct parser *p, struct lexer *lexer, struct statement_l
 	if (!is_version(line))
 		report_error(p->tree->report, token_place(p, &line->tokens[0], 0), "version",
 			"the first statement must be: policy 1");
-	else if (!lexer_next(lexer, line))
+	bool is_statement = !slice_equal(line->tokens[0].text, SLICE("policy"));
+	if (!is_statement && !lexer_next(lexer, line))
 		return;
 	do {
 		parse_statement(p, line);

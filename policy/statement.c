@@ -246,8 +246,9 @@ void statement_rule(struct parser *p, const struct statement_line *l, bool allow
 	r->rule.file = p->file->name;
 	r->rule.line = start->line;
 	rule_start(r, allow);
+	size_t rest = from + (slice_equal(l->tokens[from].text, SLICE("tcp")) ? 2 : 1);
 	bool fine = parse_target(p, &l->tokens[from], r);
-	fine = parse_rest(p, l, from + 1, r) && fine;
+	fine = parse_rest(p, l, rest, r) && fine;
 	r->rule.text = fine ? statement_text(p, l, from) : NULL;
 	if (r->rule.text == NULL)
 		return;

@@ -1,0 +1,339 @@
+/* Findings: every wrong line is refused with its exact place and a text that says what to do. */
+#include "tests/unit/policy_setup.h"
+
+struct finding_case {
+	const char *text; /* after "policy 1\n[profile p]\n": line 3 */
+	unsigned line;
+	unsigned column;
+	const char *code;
+	const char *says; /* part of the text */
+};
+
+static const struct finding_case in_profile[] = {
+	{"alow a.test", 3, 1, "unknown-statement", "did you mean allow?"},
+	{"frobnicate", 3, 1, "unknown-statement", "unknown statement 'frobnicate'"},
+	{"allow", 3, 1, "syntax", "a host is missing"},
+	{"allow a.test reqbody=1k", 3, 14, "unknown-attribute", "did you mean req-body?"},
+	{"allow a.test\tid=x zzzzzz=1", 3, 19, "unknown-attribute", "unknown attribute 'zzzzzz'"},
+	/* A06, A12: hosts */
+	{"allow *", 3, 7, "host", "a bare wildcard"},
+	{"allow *.test", 3, 7, "host", "covers a whole public suffix"},
+	{"allow .com", 3, 7, "host", "covers a whole public suffix"},
+	{"allow www*.test", 3, 10, "host", "leading *. or **."},
+	{"allow sub*.wild.test", 3, 10, "host", "leading *. or **."},
+	{"allow a.*.test", 3, 9, "host", "leading *. or **."},
+	{"allow *.*.wild.test", 3, 9, "host", "leading *. or **."},
+	{"allow ***.wild.test", 3, 7, "host", "leading *. or **."},
+	{"allow a;b.test", 3, 7, "host", "not a host name"},
+	{"allow a#b.test", 3, 7, "host", "not a host name"},
+	{"allow 203.0.113.10", 3, 7, "host", "this is an address"},
+	{"allow [2001:db8::1]:443", 3, 7, "host", "this is an address"},
+	{"allow b\xc3\xbc.test", 3, 8, "host", "A-label (xn--...)"},
+	{"deny *.test", 3, 6, "host", "covers a whole public suffix"},
+	/* ports, methods, paths */
+	{"allow a.test:0", 3, 14, "port", "1 to 65535"},
+	{"allow a.test:65536", 3, 14, "port", "1 to 65535"},
+	{"allow a.test:", 3, 14, "port", "1 to 65535"},
+	{"allow a.test:80,", 3, 14, "port", "1 to 65535"},
+	{"allow a.test:0443", 3, 14, "port", "1 to 65535"},
+	{"allow a.test:90-80", 3, 14, "port", "ends before it starts"},
+	{"allow a.test get", 3, 14, "method", "upper case"},
+	{"allow a.test GET,", 3, 14, "method", "missing"},
+	{"allow a.test GET,GET", 3, 14, "method", "twice"},
+	{"allow a.test GET,ANY", 3, 14, "method", "ANY stands alone"},
+	{"allow a.test CONNECT", 3, 14, "method", "tunnel"},
+	{"allow a.test GET POST", 3, 18, "syntax", "one list of methods"},
+	{"allow a.test id=x /v1", 3, 19, "syntax", "paths stand before attributes"},
+	{"allow a.test /v1/**/x", 3, 18, "path", "whole last segment"},
+	{"allow a.test /v1?x", 3, 17, "path", "no query"},
+	{"allow a.test /a /b/../c", 3, 17, "path", "normalisation"},
+	/* attributes */
+	{"allow a.test id=x id=y", 3, 19, "duplicate-attribute", "id= stands twice"},
+	{"allow a.test id=", 3, 17, "value", "a value is missing"},
+	{"allow a.test id=\"a b\"", 3, 17, "value", "letters, digits"},
+	{"allow a.test expires=tomorrow", 3, 22, "value", "YYYY-MM-DD"},
+	{"allow a.test expires=2026-02-29", 3, 22, "value", "YYYY-MM-DD"},
+	{"allow a.test req-body=1t", 3, 23, "value", "k, m or g"},
+	{"allow a.test req-body=-1", 3, 23, "value", "k, m or g"},
+	{"allow a.test query=no", 3, 20, "value", "allow or deny"},
+	{"allow a.test scheme=ftp", 3, 21, "value", "http or https"},
+	{"allow a.test enc-slash=decode", 3, 24, "value", "literal"},
+	{"allow a.test addr=10.0.0.1/8", 3, 19, "value", "zero host bits"},
+	{"allow a.test addr=0.0.0.0/0", 3, 19, "value", "every address"},
+	{"allow a.test addr=localhost", 3, 19, "value", "addresses and prefixes"},
+	{"deny a.test expires=2026-01-01", 3, 13, "attribute", "does not expire"},
+	{"deny a.test req-body=1", 3, 13, "attribute", "no meaning on a deny rule"},
+	/* in the grammar, but enforced by nothing yet */
+	{"allow a.test rate=50/s", 3, 14, "unsupported", "rate= is not supported"},
+	{"allow a.test conns=5", 3, 14, "unsupported", "conns="},
+	{"allow a.test time=10m", 3, 14, "unsupported", "time="},
+	{"allow a.test max-uses=1", 3, 14, "unsupported", "max-uses="},
+	{"allow a.test up=1m", 3, 14, "unsupported", "up="},
+	{"allow a.test down=1m", 3, 14, "unsupported", "down="},
+	{"allow a.test requests=1", 3, 14, "unsupported", "requests="},
+	{"allow a.test window=1h", 3, 14, "unsupported", "window="},
+	{"allow a.test upgrade=websocket", 3, 14, "unsupported", "upgrade="},
+	{"allow a.test header-deny=x", 3, 14, "unsupported", "header-deny="},
+	{"allow a.test tls=splice", 3, 18, "value", "not supported by this version"},
+	{"allow a.test mode=observe", 3, 19, "value", "not supported by this version"},
+	{"allow tcp a.test:22", 3, 7, "unsupported", "tcp targets"},
+	{"allow ip:10.0.0.0/8", 3, 7, "unsupported", "ip: targets"},
+	{"allow any ticket=T", 3, 7, "unsupported", "any is not supported"},
+	{"set mode observe", 3, 10, "unsupported", "only enforce in this version"},
+	{"set on-full drop", 3, 13, "unsupported", "only deny"},
+	{"set colour blue", 3, 5, "unknown-setting", "unknown setting"},
+	{"set mode", 3, 1, "syntax", "set KEY VALUE"},
+	/* sections and their order */
+	{"include a.allow", 3, 1, "misplaced", "before the first section"},
+	{"require owner", 3, 1, "misplaced", "before the first section"},
+	{"defaults owner=x", 3, 1, "misplaced", "before the first section"},
+	{"policy 1", 3, 1, "misplaced", "once a file"},
+	{"[group]", 3, 1, "syntax", "[group NAME]"},
+	{"[group a", 3, 1, "syntax", "[group NAME]"},
+	{"[group a extends b]", 3, 1, "syntax", "[group NAME]"},
+	{"[profile p]", 3, 10, "duplicate-section", "x.allow:2"},
+	{"[profile a/b]", 3, 10, "name", "letters, digits"},
+	{"[profile q extends x]", 3, 20, "unknown-section", "there is no profile x"},
+	{"[profile base]\n[profile q extends bas]", 4, 20, "unknown-section", "mean base?"},
+	{"[profile q extends q]", 3, 20, "too-deep", "in a circle"},
+	{"[group g]\nset mode enforce", 4, 1, "misplaced", "in a profile"},
+	{"use g", 3, 5, "unknown-section", "there is no group g"},
+	{"use grp\n[group group]", 3, 5, "unknown-section", "did you mean group?"},
+	{"use g\n[group g]\nuse g", 5, 5, "too-deep", "in a circle"},
+	{"use", 3, 1, "syntax", "use GROUP"},
+	{"use g owner=x\n[group g]", 3, 7, "attribute", "only narrows"},
+	{"use g expires=2028-01-01\n[group g]\nallow a.test expires=2027-01-01", 3, 7, "widens",
+		"expires= is beyond"},
+	{"use g req-body=2m\n[group g]\nallow a.test POST", 3, 7, "widens", "req-body= is beyond"},
+	{"use g query=allow\n[group g]", 3, 7, "widens", "only narrows"},
+	{"allow a.test id=x\nallow b.test id=x", 4, 1, "duplicate-id", "x.allow:3"},
+	/* expect lines */
+	{"expect maybe GET https://a.test/", 3, 1, "syntax", "expect allow|deny"},
+	{"expect deny GET", 3, 1, "syntax", "expect allow|deny"},
+	{"expect deny GET ftp://a.test/", 3, 17, "url", "https:// or http://"},
+	{"expect deny GET https://a.test/ code=deny.nothing", 3, 33, "value", "no such reason"},
+	{"expect deny GET https://a.test/ at=soon", 3, 33, "value", "YYYY-MM-DD"},
+	{"expect deny GET https://a.test/ why=x", 3, 33, "value", "by=, code= and at="},
+	{"expect allow GET https://a.test/", 3, 1, "expect", "expected allow, got deny.default"},
+	{"allow a.test\nexpect deny GET https://a.test/", 4, 1, "expect",
+		"expected deny, got allow.rule"},
+	{"expect deny GET https://a.test/ code=deny.path", 3, 1, "expect",
+		"expected deny.path, got deny.default"},
+	{"allow a.test id=x\nexpect allow GET https://a.test/ by=y", 4, 1, "expect",
+		"by x it is allow.rule"},
+	/* bytes and quotes */
+	{"allow a.test note=\"x", 3, 19, "syntax", "not closed"},
+	{"allow a.test \"x\"", 3, 14, "syntax", "follow the ="},
+	{"allow a.test note=\"x\"y", 3, 22, "syntax", "a blank must follow"},
+	{"allow a.test note=\"x\ty\"", 3, 19, "byte", "a tab inside quotes"},
+	{"allow a.test \\ GET", 3, 14, "syntax", "a backslash may only end a line"},
+	{"allow a.test \\", 3, 14, "syntax", "nothing follows"},
+	{"allow a.test\r\n", 3, 13, "byte", "carriage return"},
+	{"# \x01", 3, 3, "byte", "control byte"},
+	{"# \x7f", 3, 3, "byte", "control byte"},
+	{"# \xff", 3, 1, "byte", "not UTF-8"},
+	{"# \xe2\x80\xae", 3, 3, "byte", "invisible"},
+	{"allow a.test \\\n  GET \\\n  /x \\\n  bad", 6, 3, "syntax", "one list of methods"},
+};
+
+static const struct finding_case from_start[] = {
+	{"", 1, 1, "version", "the file is empty"},
+	{"# nothing\n\n", 1, 1, "version", "the file is empty"},
+	{"\n  [profile p]", 2, 3, "version", "must be: policy 1"},
+	{"policy 2", 1, 1, "version", "must be: policy 1"},
+	{"policy 1 2", 1, 1, "version", "must be: policy 1"},
+	{"\xef\xbb\xbfpolicy 1", 1, 1, "byte", "invisible"},
+	{"policy 1\nallow a.test", 2, 1, "misplaced", "before any section"},
+	{"policy 1\nuse g", 2, 1, "misplaced", "before any section"},
+	{"policy 1\nset mode enforce", 2, 1, "misplaced", "in a profile"},
+	{"policy 1\nrequire", 2, 1, "syntax", "require owner"},
+	{"policy 1\nrequire owner speed", 2, 15, "syntax", "require takes"},
+	{"policy 1\ndefaults id=x", 2, 10, "attribute", "no meaning on defaults"},
+	{"policy 1\ndefaults addr=10.0.0.0/8", 2, 10, "attribute", "no meaning on defaults"},
+	{"policy 1\nrequire owner\n[profile p]\nallow a.test", 4, 1, "required", "owner="},
+	{"policy 1\nrequire ticket\ndeny a.test", 3, 1, "required", "ticket="},
+	{"policy 1\nrequire expires\n[profile p]\nallow a.test", 4, 1, "required", "expires="},
+	{"policy 1\nrequire tests\n[profile p]\nallow a.test", 3, 10, "required", "no expect line"},
+	{"policy 1\ninclude ../a.allow", 2, 9, "include", "no '..'"},
+	{"policy 1\ninclude /etc/a.allow", 2, 9, "include", "below this file's folder"},
+	{"policy 1\ninclude a//b.allow", 2, 9, "include", "no empty part"},
+	{"policy 1\ninclude a.allow", 2, 9, "include", "was not loaded"},
+	{"policy 1\ninclude x.allow", 2, 9, "include", "includes itself"},
+	{"policy 1\ninclude", 2, 1, "syntax", "include PATH"},
+};
+
+static void finds(struct slice text, const struct finding_case *c)
+{
+	struct policy *p = NULL;
+	int r = policy_setup_compile(text, &p);
+	if (r != -EINVAL || p != NULL || policy_setup_report.errors == 0)
+		fail_msg("'%s' gives %d", c->text, r);
+	const struct policy_diagnostic *d = &policy_setup_report.items[0];
+	char line[1024];
+	(void)policy_diagnostic_format(d, line, sizeof(line));
+	if (d->line != c->line || d->column != c->column || strcmp(d->code, c->code) != 0 ||
+		strstr(d->text, c->says) == NULL || strcmp(d->file, "x.allow") != 0 || !d->error)
+		fail_msg("'%s': %s", c->text, line);
+	if (policy_setup_report.errors != 1)
+		fail_msg("'%s': %zu errors", c->text, policy_setup_report.errors);
+}
+
+static void every_wrong_line_has_its_place(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(in_profile); i++) {
+		char text[1024];
+		(void)snprintf(text, sizeof(text), "policy 1\n[profile p]\n%s", in_profile[i].text);
+		finds(slice_of(text), &in_profile[i]);
+	}
+	for (size_t i = 0; i < array_size(from_start); i++)
+		finds(slice_of(from_start[i].text), &from_start[i]);
+}
+
+static void a_nul_byte_hides_nothing(void **state)
+{
+	(void)state;
+	static const struct finding_case c = {"NUL", 3, 8, "byte", "a NUL byte"};
+	finds(SLICE("policy 1\n[profile p]\nallow a\0.test\n"), &c);
+}
+
+static void findings_come_in_order_of_place(void **state)
+{
+	(void)state;
+	struct policy *p = NULL;
+	int r = policy_setup_compile(SLICE("policy 1\n[profile p]\nuse nothing\nallow *\n"
+					   "allow b.test GET,GET zz=1\n"),
+		&p);
+	assert_int_equal(r, -EINVAL);
+	assert_int_equal(policy_setup_report.count, 4);
+	for (size_t i = 0; i < 3; i++) {
+		const struct policy_diagnostic *a = &policy_setup_report.items[i];
+		const struct policy_diagnostic *b = &policy_setup_report.items[i + 1];
+		assert_true(a->line < b->line || (a->line == b->line && a->column < b->column));
+	}
+}
+
+static void a_finding_prints_as_one_line(void **state)
+{
+	(void)state;
+	struct policy *p = NULL;
+	char line[1024];
+	assert_int_equal(
+		policy_setup_compile(SLICE("policy 1\n[profile p]\nallow a.test idd=x"), &p),
+		-EINVAL);
+	assert_string_equal(
+		policy_diagnostic_format(&policy_setup_report.items[0], line, sizeof(line)),
+		"x.allow:3:14: error: unknown-attribute: unknown attribute 'idd'; did you mean id?");
+}
+
+static void a_line_has_a_longest_length(void **state)
+{
+	(void)state;
+	static char text[8192];
+	struct policy *p = NULL;
+	int head = snprintf(text, sizeof(text), "policy 1\n#");
+	for (size_t past = 0; past < 2; past++) {
+		memset(text + head, 'x', 4095 + past);
+		struct slice whole = {text, (size_t)head + 4095 + past};
+		if (past == 0) {
+			assert_int_equal(policy_setup_compile(whole, &p), 0);
+			policy_free(p);
+			p = NULL;
+		} else {
+			static const struct finding_case c = {
+				"4097 bytes", 2, 4097, "too-long", "longer than 4096"};
+			finds(whole, &c);
+		}
+	}
+}
+
+/** "policy 1\n[profile p]\n" and @count rules. */
+static struct slice many_rules(size_t count, struct buf *to)
+{
+	buf_init(to, POLICY_BUNDLE_BYTES_MAX);
+	(void)buf_append_text(to, "policy 1\n[profile p]\n");
+	for (size_t i = 0; i < count; i++)
+		(void)buf_printf(to, "allow h%zu.example.test\n", i);
+	assert_false(to->failed);
+	return buf_slice(to);
+}
+
+static void rules_have_a_highest_number(void **state)
+{
+	(void)state;
+	struct buf text;
+	struct policy *p = NULL;
+	assert_int_equal(policy_setup_compile(many_rules(20000, &text), &p), 0);
+	policy_free(p);
+	buf_fini(&text);
+	static const struct finding_case c = {
+		"20001 rules", 20003, 1, "too-many", "more than 20000 rules"};
+	finds(many_rules(20001, &text), &c);
+	buf_fini(&text);
+}
+
+static void a_file_has_a_greatest_size(void **state)
+{
+	(void)state;
+	struct buf text;
+	struct policy *p = NULL;
+	buf_init(&text, POLICY_BUNDLE_BYTES_MAX);
+	(void)buf_append_text(&text, "policy 1\n");
+	while (buf_len(&text) < POLICY_FILE_BYTES_MAX)
+		(void)buf_append_text(&text, "\n");
+	assert_int_equal(policy_setup_compile(buf_slice(&text), &p), 0);
+	policy_free(p);
+	(void)buf_append_text(&text, "\n");
+	static const struct finding_case c = {"1 MiB + 1", 1, 1, "bundle", "larger than 1 MiB"};
+	finds(buf_slice(&text), &c);
+	buf_fini(&text);
+}
+
+static void groups_that_multiply_are_cut(void **state)
+{
+	(void)state;
+	struct buf text;
+	struct policy *p = NULL;
+	buf_init(&text, 0);
+	(void)buf_append_text(&text, "policy 1\n[profile p]\nuse g0\n");
+	for (int group = 0; group < 7; group++) {
+		(void)buf_printf(&text, "[group g%d]\n", group);
+		for (int i = 0; i < 40; i++)
+			(void)buf_printf(&text, "use g%d\n", group + 1);
+	}
+	(void)buf_append_text(&text, "[group g7]\n");
+	assert_int_equal(policy_setup_compile(buf_slice(&text), &p), -EINVAL);
+	assert_string_equal(policy_setup_report.items[0].code, "too-many");
+	buf_fini(&text);
+}
+
+static void bytes_that_are_no_bundle_are_refused(void **state)
+{
+	(void)state;
+	static const char *const wrong[] = {"", "x", "eclusa-bundle 1\n", "eclusa-bundle 2\n",
+		"eclusa-bundle 1\nf 1 9\na\npolicy 1\n", "eclusa-bundle 1\nz 1 8\na\npolicy 1\n",
+		"eclusa-bundle 1\nf 0 8\n\npolicy 1\n", "eclusa-bundle 1\nf 1 99\na\npolicy 1\n",
+		"eclusa-bundle 1\nf 1 08\na\npolicy 1\n", "eclusa-bundle 1\nf 1\na\npolicy 1\n"};
+	for (size_t i = 0; i < array_size(wrong); i++) {
+		struct policy *p = NULL;
+		int r = policy_compile(slice_of(wrong[i]), &p, &policy_setup_report);
+		if (r != -EINVAL || policy_setup_report.errors == 0)
+			fail_msg("'%s' gives %d", wrong[i], r);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_wrong_line_has_its_place),
+		cmocka_unit_test(a_nul_byte_hides_nothing),
+		cmocka_unit_test(findings_come_in_order_of_place),
+		cmocka_unit_test(a_finding_prints_as_one_line),
+		cmocka_unit_test(a_line_has_a_longest_length),
+		cmocka_unit_test(rules_have_a_highest_number),
+		cmocka_unit_test(a_file_has_a_greatest_size),
+		cmocka_unit_test(groups_that_multiply_are_cut),
+		cmocka_unit_test(bytes_that_are_no_bundle_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
