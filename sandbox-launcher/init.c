@@ -14,9 +14,11 @@
 #include <grp.h>
 #include <linux/securebits.h>
 #include <net/if.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -166,47 +168,63 @@ static int init_confine(const struct init_job *job, int *report, struct failure 
 	return 0;
 }
 
-static void exec_along_path(char *const *argv, char *const *env)
+/* Where a shell would find the program. @return 0 or -ENOENT, -EACCES. */
+static int find_program(const char *name, char *ret_path, size_t capacity)
 {
-	if (strchr(argv[0], '/') != NULL) {
-		(void)execve(argv[0], argv, env); /* errno tells */
-		return;
-	}
-	int kept = ENOENT;
+	if (strchr(name, '/') != NULL)
+		return slice_copy(slice_of(name), ret_path, capacity);
+	int r = -ENOENT;
 	struct slice rest = SLICE(ENV_PATH), folder;
 	while (rest.len > 0) {
-		char path[512];
 		if (!slice_split(rest, ':', &folder, &rest)) {
 			folder = rest;
 			rest.len = 0;
 		}
-		int len = snprintf(
-			path, sizeof(path), "%.*s/%s", (int)folder.len, folder.ptr, argv[0]);
-		if (len < 0 || (size_t)len >= sizeof(path))
+		struct stat st;
+		int len =
+			snprintf(ret_path, capacity, "%.*s/%s", (int)folder.len, folder.ptr, name);
+		if (len < 0 || (size_t)len >= capacity || stat(ret_path, &st) < 0 ||
+			!S_ISREG(st.st_mode))
 			continue;
-		(void)execve(path, argv, env); /* errno tells */
-		if (errno != ENOENT && errno != ENOTDIR)
-			kept = errno;
+		if (access(ret_path, X_OK) == 0)
+			return 0;
+		r = -EACCES;
 	}
-	errno = kept;
+	return r;
 }
 
-static void payload(const struct init_job *job) __attribute__((noreturn));
-static void payload(const struct init_job *job)
+/*
+ * A session of its own (no controlling terminal to push input into), no signal blocked or ignored. posix_spawn() shares
+ * our memory until exec, which saves copying it.
+ */
+static int spawn_attributes(posix_spawnattr_t *attributes)
 {
-	sigset_t none;
+	sigset_t none, all;
 	(void)sigemptyset(&none);
-	const struct sigaction plain = {.sa_handler = SIG_DFL};
-	static const int inherited[] = {SIGPIPE, SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGCHLD, SIGUSR1,
-		SIGUSR2, SIGTSTP, SIGTTIN, SIGTTOU, SIGALRM};
-	for (size_t i = 0; i < array_size(inherited); i++)
-		(void)sigaction(inherited[i], &plain, NULL); /* valid numbers */
-	/* a session of its own: no controlling terminal to push input into */
-	if (setsid() >= 0 && sigprocmask(SIG_SETMASK, &none, NULL) == 0)
-		exec_along_path(job->spec->argv.items, job->env);
-	struct init_report report = {.kind = INIT_REPORT_EXEC_FAILED, .value = errno};
-	report_send(FD_REPORT, &report);
-	_exit(127);
+	(void)sigfillset(&all);
+	short flags = POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+	int r = posix_spawnattr_init(attributes);
+	if (r == 0)
+		r = posix_spawnattr_setsigmask(attributes, &none);
+	if (r == 0)
+		r = posix_spawnattr_setsigdefault(attributes, &all);
+	if (r == 0)
+		r = posix_spawnattr_setflags(attributes, flags);
+	return -r;
+}
+
+/* @return 0, or the negative errno that a shell turns into 126 or 127. */
+static int start_program(const struct init_job *job, pid_t *ret_program)
+{
+	char path[PATH_MAX];
+	posix_spawnattr_t attributes;
+	int r = find_program(job->spec->argv.items[0], path, sizeof(path));
+	if (r == 0)
+		r = spawn_attributes(&attributes);
+	if (r == 0)
+		r = -posix_spawn(
+			ret_program, path, NULL, &attributes, job->spec->argv.items, job->env);
+	return r;
 }
 
 static uint64_t time_ns(const struct timeval *t)
@@ -222,7 +240,9 @@ static void report_usage(struct init_report *report)
 	report->cpu_ns = time_ns(&own.ru_utime) + time_ns(&own.ru_stime) +
 		time_ns(&children.ru_utime) + time_ns(&children.ru_stime);
 	report->memory_peak_bytes = (uint64_t)children.ru_maxrss * 1024;
-	report->disk_full = mounts_full() ? 1 : 0;
+	const char *full = mounts_full();
+	if (full != NULL)
+		(void)slice_copy(slice_of(full), report->text, sizeof(report->text)); /* it fits */
 }
 
 static void finish(enum init_report_kind kind, int value) __attribute__((noreturn));
@@ -273,13 +293,10 @@ void init_main(const struct init_job *job)
 	for (size_t i = 0; i < array_size(forwarded); i++)
 		(void)sigaddset(&watched, forwarded[i]); /* valid numbers */
 	(void)sigprocmask(SIG_BLOCK, &watched, NULL);    /* valid arguments */
-	pid_t program = fork();
-	if (program < 0) {
-		(void)failure_errno(&why, -errno, "can't start a process");
-		fail(FD_REPORT, &why);
-	}
-	if (program == 0)
-		payload(job);
+	pid_t program = -1;
+	int r = start_program(job, &program);
+	if (r < 0)
+		finish(INIT_REPORT_EXEC_FAILED, -r);
 	/* the program's streams end with the program */
 	for (int i = 0; i < 3; i++)
 		(void)close(i); /* inherited, open */

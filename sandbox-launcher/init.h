@@ -34,9 +34,7 @@ struct init_report {
 	int32_t value;
 	uint64_t cpu_ns;            /* of init and what it reaped */
 	uint64_t memory_peak_bytes; /* of the largest process */
-	uint32_t disk_full;
-	uint32_t reserved;
-	char text[256];
+	char text[256]; /* failed: what; exited: a writable folder that is full, or nothing */
 };
 
 /** Never returns: the process ends. */

@@ -80,19 +80,19 @@ static int place_view(const struct view *v, bool inputs, struct failure *why)
 	return 0;
 }
 
-/* Files that tell about the host or that reach beyond the sandbox. The rest of /proc is read-only. */
+/*
+ * Files that tell about the host or that reach beyond the sandbox. The rest of /proc is read-only, and what only root may
+ * open is closed to a uid that is not root and has no capability.
+ */
 static const char *const MASKED[] = {
 	"proc/kcore",
 	"proc/keys",
 	"proc/key-users",
-	"proc/kmsg",
 	"proc/timer_list",
 	"proc/sched_debug",
 	"proc/latency_stats",
 	"proc/sysrq-trigger",
 	"proc/cmdline",
-	"proc/kallsyms",
-	"proc/config.gz",
 };
 static const char *const MASKED_FOLDERS[] = {"proc/acpi", "proc/scsi"};
 
@@ -209,13 +209,13 @@ int mounts_enter(const struct mounts *m, struct failure *why)
 	return r < 0 ? r : leave_host(why);
 }
 
-bool mounts_full(void)
+const char *mounts_full(void)
 {
-	static const char *const folders[] = {"/tmp", "/work", VIEW_HOME, "/out", "/dev/shm"};
+	static const char *const folders[] = {MOUNTS_OUT, "/tmp", "/work", VIEW_HOME, "/dev/shm"};
 	for (size_t i = 0; i < array_size(folders); i++) {
 		struct statfs fs;
 		if (statfs(folders[i], &fs) == 0 && (fs.f_bavail == 0 || fs.f_ffree == 0))
-			return true;
+			return folders[i];
 	}
-	return false;
+	return NULL;
 }

@@ -7,6 +7,8 @@
 
 #include "sandbox-launcher/view.h"
 
+#define MOUNTS_OUT "/out"
+
 /** What to build. Descriptors are borrowed. */
 struct mounts {
 	const struct view *view;
@@ -19,7 +21,12 @@ struct mounts {
  * which owns its mount and pid namespaces, and its uid is the sandbox's. @return 0 or negative errno.
  */
 int mounts_enter(const struct mounts *m, struct failure *why);
-/** Whether one of the writable folders is full, seen from inside. */
-bool mounts_full(void);
+/** Size of each writable folder but /out: they are memory, so that half leaves room for the program. */
+static inline uint64_t mounts_scratch_bytes(uint64_t memory_bytes)
+{
+	return memory_bytes / 2;
+}
+/** A writable folder that is full, seen from inside; NULL: none. */
+const char *mounts_full(void);
 
 #endif

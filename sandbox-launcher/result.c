@@ -282,7 +282,7 @@ static void text_more_time(uint64_t ns, char *to, size_t capacity)
 		(void)snprintf(to, capacity, "%llums", (unsigned long long)(ns * 4 / NS_PER_MS));
 }
 
-static void text_size(uint64_t bytes, char *to, size_t capacity)
+char *result_size(uint64_t bytes, char *to, size_t capacity)
 {
 	static const char units[] = "KMGT";
 	int unit = -1;
@@ -292,6 +292,7 @@ static void text_size(uint64_t bytes, char *to, size_t capacity)
 	}
 	char suffix[2] = {unit < 0 ? '\0' : units[unit], '\0'};
 	(void)snprintf(to, capacity, "%llu%s", (unsigned long long)bytes, suffix);
+	return to;
 }
 
 static void text_limit(const struct result *r, const struct spec *spec, struct buf *out)
@@ -309,22 +310,15 @@ static void text_limit(const struct result *r, const struct spec *spec, struct b
 		return;
 	}
 	case VERDICT_OOM:
-		text_size(spec->memory_bytes, now, sizeof(now));
-		text_size(spec->memory_bytes * 4, more, sizeof(more));
+		result_size(spec->memory_bytes, now, sizeof(now));
+		result_size(spec->memory_bytes * 4, more, sizeof(more));
 		(void)buf_printf(out, "eclusa: memory limit %s: --memory %s\n", now, more);
 		return;
 	case VERDICT_PIDS:
 		(void)buf_printf(out, "eclusa: process limit %u: --pids-limit %u\n",
 			spec->pids_limit, spec->pids_limit * 4);
 		return;
-	case VERDICT_DISK:
-		text_size(spec->out_limit_bytes, now, sizeof(now));
-		text_size(spec->out_limit_bytes * 4, more, sizeof(more));
-		(void)buf_printf(out,
-			"eclusa: disk limit: /out holds %s (--out-limit %s), other folders half of "
-			"--memory\n",
-			now, more);
-		return;
+	case VERDICT_DISK: /* which folder, and the flag, is among the errors */
 	case VERDICT_OK:
 	case VERDICT_EXIT:
 	case VERDICT_SIGNAL:

@@ -51,6 +51,8 @@ int result_status(const struct result *r);
 /** Add a line (cut when there are too many). */
 void result_error(struct result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void result_fini(struct result *r);
+/** As the options take it, such as 64M. @return to */
+char *result_size(uint64_t bytes, char *to, size_t capacity);
 
 /** Append the JSON object, with a newline. @return 0 or negative errno. */
 int result_json(const struct result *r, const struct spec *spec, struct buf *out);

@@ -85,7 +85,8 @@ static int start_program(struct run *run, struct failure *why)
 		.spec = run->spec,
 		.env = run->env,
 		.cgroup = &run->plan.cgroup,
-		.mounts = {&run->plan.view, run->plan.out, run->spec->memory_bytes / 2},
+		.mounts = {&run->plan.view, run->plan.out,
+			mounts_scratch_bytes(run->spec->memory_bytes)},
 		.drop_groups = run->plan.root,
 	};
 	const struct launch_options options = {

@@ -88,13 +88,8 @@ static void read_reports(struct loop *l)
 	while ((got = read(l->launched->report, &report, sizeof(report))) ==
 		(ssize_t)sizeof(report)) {
 		report.text[sizeof(report.text) - 1] = '\0';
-		if (report.kind == INIT_REPORT_EXEC_FAILED) {
-			l->seen->exec_failed = true;
-			l->seen->exec_report = report;
-		} else {
-			l->seen->reported = true;
-			l->seen->report = report;
-		}
+		l->seen->reported = true;
+		l->seen->report = report;
 	}
 	if (got == 0)
 		fd_close(&l->launched->report);
@@ -259,6 +254,18 @@ static void decide(struct result *r, enum verdict verdict, uint64_t number)
 	r->decided = number;
 }
 
+static void judge_disk(const struct supervise_options *o, const char *folder)
+{
+	bool out = strcmp(folder, MOUNTS_OUT) == 0;
+	uint64_t bytes =
+		out ? o->spec->out_limit_bytes : mounts_scratch_bytes(o->spec->memory_bytes);
+	decide(o->result, VERDICT_DISK, bytes);
+	char now[32], more[32];
+	result_error(o->result, "disk limit %s of %s: %s %s", result_size(bytes, now, sizeof(now)),
+		folder, out ? "--out-limit" : "half of --memory; try --memory",
+		result_size((out ? bytes : o->spec->memory_bytes) * 4, more, sizeof(more)));
+}
+
 /* The program ended by itself: how, and whether a limit was why. */
 static void judge_status(const struct supervise_options *o, const struct supervised *seen)
 {
@@ -277,8 +284,8 @@ static void judge_status(const struct supervise_options *o, const struct supervi
 		decide(r, VERDICT_OOM, o->spec->memory_bytes);
 	else if (seen->usage.pids_refused > 0)
 		decide(r, VERDICT_PIDS, o->spec->pids_limit);
-	else if (seen->report.disk_full != 0)
-		decide(r, VERDICT_DISK, o->spec->out_limit_bytes);
+	else if (seen->report.text[0] != '\0')
+		judge_disk(o, seen->report.text);
 }
 
 static void judge_exec(struct result *r, const struct spec *spec, int error)
@@ -317,8 +324,8 @@ void supervise_judge(const struct supervise_options *options, const struct super
 		decide(r, VERDICT_SIGNAL, (uint64_t)r->signal);
 	} else if (seen->reported && seen->report.kind == INIT_REPORT_FAILED) {
 		judge_setup(r, seen);
-	} else if (seen->exec_failed) {
-		judge_exec(r, options->spec, seen->exec_report.value);
+	} else if (seen->reported && seen->report.kind == INIT_REPORT_EXEC_FAILED) {
+		judge_exec(r, options->spec, seen->report.value);
 	} else if (seen->reported) {
 		judge_status(options, seen);
 	} else if (seen->usage.oom_kills > 0) {

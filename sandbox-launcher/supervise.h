@@ -23,8 +23,8 @@ struct supervised {
 	enum limits_fired fired;
 	bool network_died;
 	int caller_signal; /* the caller insisted: 0 = no */
-	bool reported, exec_failed;
-	struct init_report report, exec_report;
+	bool reported;
+	struct init_report report;
 	struct cgroup_usage usage;
 };
 
