@@ -1,0 +1,318 @@
+/*
+ * See confine.h. Order in the child: namespaces (by clone), root, capabilities, filter; each step can only be taken
+ * while what the next one removes is still there.
+ */
+#include "proxy/confine.h"
+
+#include "common/cleanup.h"
+#include "common/privilege.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define KEEP_MAX 64
+#define ROLE(r)  (1U << (r))
+#define WORKER   ROLE(CONFINE_WORKER)
+#define KEEPER   ROLE(CONFINE_KEEPER)
+#define RECORDER ROLE(CONFINE_RECORDER)
+#define EVERY    (WORKER | KEEPER | RECORDER)
+
+static const struct {
+	const char *name;
+	int namespaces;
+} roles[] = {
+	[CONFINE_WORKER] = {"eclusa-worker", CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS},
+	[CONFINE_KEEPER] = {"eclusa-keeper",
+		CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET},
+	[CONFINE_RECORDER] = {"eclusa-recorder", CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS},
+};
+
+static_assert(array_size(roles) == CONFINE_ROLE_COUNT, "a line for every role");
+
+struct call {
+	unsigned roles;
+	int number;
+};
+
+/** Calls that are allowed whatever their arguments. */
+static const struct call allowed[] = {
+	/* descriptors that are there */
+	{EVERY, SCMP_SYS(read)},
+	{EVERY, SCMP_SYS(write)},
+	{EVERY, SCMP_SYS(close)},
+	{EVERY, SCMP_SYS(fstat)},
+	{EVERY, SCMP_SYS(newfstatat)}, /* glibc's fstat; there is no file to name */
+	{EVERY, SCMP_SYS(poll)},
+	{EVERY, SCMP_SYS(ppoll)},
+	{EVERY, SCMP_SYS(sendmsg)},
+	{EVERY, SCMP_SYS(recvmsg)},
+	{WORKER | RECORDER, SCMP_SYS(pread64)},
+	{WORKER | RECORDER, SCMP_SYS(lseek)},
+	{RECORDER, SCMP_SYS(ftruncate)},
+	{WORKER, SCMP_SYS(readv)},
+	{WORKER, SCMP_SYS(writev)},
+	{WORKER, SCMP_SYS(pipe2)},
+	{WORKER, SCMP_SYS(splice)},
+	{WORKER, SCMP_SYS(eventfd2)},
+	{WORKER, SCMP_SYS(timerfd_create)},
+	{WORKER, SCMP_SYS(timerfd_settime)},
+	{WORKER, SCMP_SYS(timerfd_gettime)},
+	{WORKER, SCMP_SYS(epoll_create1)},
+	{WORKER, SCMP_SYS(epoll_ctl)},
+	{WORKER, SCMP_SYS(epoll_wait)},
+	{WORKER, SCMP_SYS(epoll_pwait)},
+	{WORKER, SCMP_SYS(epoll_pwait2)},
+	{WORKER, SCMP_SYS(select)},
+	{WORKER, SCMP_SYS(pselect6)},
+	/* sockets; which ones can be made is below */
+	{WORKER, SCMP_SYS(connect)},
+	{WORKER, SCMP_SYS(bind)},
+	{WORKER, SCMP_SYS(accept)},
+	{WORKER, SCMP_SYS(accept4)},
+	{WORKER, SCMP_SYS(getsockname)},
+	{WORKER, SCMP_SYS(getpeername)},
+	{WORKER, SCMP_SYS(getsockopt)},
+	{WORKER, SCMP_SYS(setsockopt)},
+	{WORKER, SCMP_SYS(sendto)},
+	{WORKER, SCMP_SYS(recvfrom)},
+	{WORKER, SCMP_SYS(sendmmsg)},
+	{WORKER, SCMP_SYS(recvmmsg)},
+	{WORKER, SCMP_SYS(shutdown)},
+	/* memory; executable memory is not, below */
+	{EVERY, SCMP_SYS(brk)},
+	{EVERY, SCMP_SYS(munmap)},
+	{EVERY, SCMP_SYS(mremap)},
+	{EVERY, SCMP_SYS(madvise)},
+	/* time, randomness, and what the process is told about itself */
+	{EVERY, SCMP_SYS(clock_gettime)},
+	{EVERY, SCMP_SYS(clock_getres)},
+	{EVERY, SCMP_SYS(clock_nanosleep)},
+	{EVERY, SCMP_SYS(nanosleep)},
+	{EVERY, SCMP_SYS(gettimeofday)},
+	{EVERY, SCMP_SYS(time)},
+	{EVERY, SCMP_SYS(getrandom)},
+	{EVERY, SCMP_SYS(uname)},
+	{EVERY, SCMP_SYS(getpid)},
+	{EVERY, SCMP_SYS(gettid)},
+	{EVERY, SCMP_SYS(getppid)},
+	{EVERY, SCMP_SYS(getuid)},
+	{EVERY, SCMP_SYS(geteuid)},
+	{EVERY, SCMP_SYS(getgid)},
+	{EVERY, SCMP_SYS(getegid)},
+	{EVERY, SCMP_SYS(getrusage)},
+	{EVERY, SCMP_SYS(sysinfo)},
+	{EVERY, SCMP_SYS(getcpu)},
+	{EVERY, SCMP_SYS(sched_yield)},
+	{EVERY, SCMP_SYS(sched_getaffinity)},
+	/* signals and the end */
+	{EVERY, SCMP_SYS(rt_sigaction)},
+	{EVERY, SCMP_SYS(rt_sigprocmask)},
+	{EVERY, SCMP_SYS(rt_sigreturn)},
+	{EVERY, SCMP_SYS(sigaltstack)},
+	{EVERY, SCMP_SYS(restart_syscall)},
+	{EVERY, SCMP_SYS(futex)},
+	{EVERY, SCMP_SYS(exit)},
+	{EVERY, SCMP_SYS(exit_group)},
+};
+
+/** Libraries look for configuration and do well without it: it is not there. */
+static const int absent[] = {SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(openat2), SCMP_SYS(stat),
+	SCMP_SYS(lstat), SCMP_SYS(statx), SCMP_SYS(access), SCMP_SYS(faccessat),
+	SCMP_SYS(faccessat2), SCMP_SYS(readlink), SCMP_SYS(readlinkat)};
+
+/** No honest bug leads here. Everything else that is not listed fails with EPERM. */
+static const int fatal_calls[] = {SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(ptrace),
+	SCMP_SYS(process_vm_readv), SCMP_SYS(process_vm_writev), SCMP_SYS(process_madvise),
+	SCMP_SYS(pidfd_open), SCMP_SYS(pidfd_getfd), SCMP_SYS(pidfd_send_signal), SCMP_SYS(unshare),
+	SCMP_SYS(setns), SCMP_SYS(mount), SCMP_SYS(bpf), SCMP_SYS(io_uring_setup),
+	SCMP_SYS(userfaultfd), SCMP_SYS(keyctl), SCMP_SYS(add_key), SCMP_SYS(request_key)};
+
+const char *confine_role_name(enum confine_role role)
+{
+	return roles[role].name;
+}
+
+pid_t confine_fork(enum confine_role role, int *ret_pidfd)
+{
+	int pidfd = -1;
+	/* Not fork(): the namespaces must be there from the first instruction, the pid namespace with this process as its init. */
+	long pid = syscall(SYS_clone, (unsigned long)roles[role].namespaces | CLONE_PIDFD | SIGCHLD,
+		0, &pidfd, 0, 0);
+	if (pid < 0)
+		return -errno;
+	if (pid > 0)
+		*ret_pidfd = pidfd;
+	return (pid_t)pid;
+}
+
+static int compare_fds(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+int confine_keep_only(const int *fds, size_t count)
+{
+	int keep[KEEP_MAX];
+	size_t kept = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (fds[i] > STDERR_FILENO) {
+			if (kept == KEEP_MAX)
+				return -E2BIG;
+			keep[kept++] = fds[i];
+		}
+	}
+	qsort(keep, kept, sizeof(keep[0]), compare_fds);
+	int from = STDERR_FILENO + 1;
+	for (size_t i = 0; i < kept; i++) {
+		if (keep[i] > from && close_range((unsigned)from, (unsigned)keep[i] - 1, 0) < 0)
+			return -errno;
+		from = keep[i] + 1;
+	}
+	return privilege_close_from(from);
+}
+
+/**
+ * An empty, read-only file system becomes the root. Afterwards no path leads anywhere; the old root is unreachable
+ * but through descriptors. Should not be possible: to open, create or execute any file.
+ */
+static int confine_root(struct failure *why)
+{
+	/* Mounted over /proc, since that exists everywhere and is not needed anymore. */
+	unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount("none", "/proc", "tmpfs", flags, "mode=0555,size=4096,nr_inodes=1") < 0 ||
+		chdir("/proc") < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+		umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return failure_errno(why, -errno, "proxy: can't leave the file system");
+	return 0;
+}
+
+static int filter_table(scmp_filter_ctx filter, enum confine_role role)
+{
+	for (size_t i = 0; i < array_size(allowed); i++) {
+		if ((allowed[i].roles & ROLE(role)) == 0)
+			continue;
+		int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i].number, 0);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < array_size(absent); i++) {
+		int r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOENT), absent[i], 0);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < array_size(fatal_calls); i++) {
+		int r = seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, fatal_calls[i], 0);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/** Memory that is writable stays data, and nothing becomes executable. */
+static int filter_memory(scmp_filter_ctx filter)
+{
+	const int calls[] = {SCMP_SYS(mmap), SCMP_SYS(mprotect)};
+	for (size_t i = 0; i < array_size(calls); i++) {
+		int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 1,
+			SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/** fcntl commands: flags, pipe sizes; the recorder's lock. ioctl: none but non-blocking mode and how much is there. */
+static int filter_descriptors(scmp_filter_ctx filter, enum confine_role role)
+{
+	static const struct {
+		unsigned roles;
+		int number;
+		unsigned value;
+	} commands[] = {
+		{EVERY, SCMP_SYS(fcntl), F_GETFL},
+		{EVERY, SCMP_SYS(fcntl), F_SETFL},
+		{EVERY, SCMP_SYS(fcntl), F_GETFD},
+		{EVERY, SCMP_SYS(fcntl), F_SETFD},
+		{WORKER, SCMP_SYS(fcntl), F_GETPIPE_SZ},
+		{WORKER, SCMP_SYS(fcntl), F_SETPIPE_SZ},
+		{RECORDER, SCMP_SYS(fcntl), F_SETLK},
+		{WORKER, SCMP_SYS(ioctl), FIONBIO},
+		{WORKER, SCMP_SYS(ioctl), FIONREAD},
+		{WORKER, SCMP_SYS(ioctl), FIOCLEX},
+	};
+	for (size_t i = 0; i < array_size(commands); i++) {
+		if ((commands[i].roles & ROLE(role)) == 0)
+			continue;
+		int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, commands[i].number, 1,
+			SCMP_A1(SCMP_CMP_EQ, commands[i].value));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/** New sockets: TCP and UDP over IP, and the kernel's routes. */
+static int filter_sockets(scmp_filter_ctx filter)
+{
+	const unsigned flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+	const unsigned families[] = {AF_INET, AF_INET6};
+	const unsigned types[] = {SOCK_STREAM, SOCK_DGRAM};
+	for (size_t i = 0; i < array_size(families) * array_size(types); i++) {
+		int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
+			SCMP_A0(SCMP_CMP_EQ, families[i / 2]),
+			SCMP_A1(SCMP_CMP_MASKED_EQ, ~(scmp_datum_t)flags & UINT32_MAX,
+				types[i % 2]));
+		if (r < 0)
+			return r;
+	}
+	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
+		SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE));
+}
+
+static int confine_filter(enum confine_role role, struct failure *why)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	if (filter == NULL)
+		return failure_set(why, -ENOMEM, "proxy: can't make a system call filter");
+	int r = filter_table(filter, role);
+	if (r == 0)
+		r = filter_memory(filter);
+	if (r == 0)
+		r = filter_descriptors(filter, role);
+	if (r == 0 && role == CONFINE_WORKER)
+		r = filter_sockets(filter);
+	if (r == 0)
+		r = seccomp_load(filter);
+	seccomp_release(filter);
+	return r < 0 ? failure_errno(why, r, "proxy: can't load the system call filter") : 0;
+}
+
+int confine_enter(enum confine_role role, struct failure *why)
+{
+	(void)prctl(PR_SET_NAME, roles[role].name, 0, 0, 0); /* for people only */
+	/* The parent is outside the pid namespace, where its pid reads as 0. The recorder finishes what the rings hold first. */
+	int r = role == CONFINE_RECORDER ? 0 : privilege_die_with_parent(0, SIGKILL);
+	if (r < 0)
+		return failure_errno(why, r, "proxy: the supervisor is gone");
+	r = confine_root(why);
+	if (r < 0)
+		return r;
+	r = privilege_drop_all();
+	if (r == 0)
+		r = privilege_hide();
+	if (r < 0)
+		return failure_errno(why, r, "proxy: can't drop privileges");
+	return confine_filter(role, why);
+}

@@ -1,0 +1,36 @@
+/*
+ * The recorder: the one process of the proxy that writes the audit segment. It moves lines from the workers' rings
+ * into it, and completes the ring of a worker that died. What it can't write stays in the rings, and workers deny meanwhile.
+ */
+#ifndef ECLUSA_PROXY_RECORDER_H
+#define ECLUSA_PROXY_RECORDER_H
+
+#include "audit/segment.h"
+
+#include <stdint.h>
+
+enum recorder_kind {
+	RECORDER_ORPHAN = 1, /* super -> recorder: the worker of this ring is dead: complete it */
+	RECORDER_FINISH,     /* super -> recorder: every worker has ended: complete all rings */
+	RECORDER_DONE, /* recorder -> super: that is done; for FINISH the recorder then ends */
+};
+
+struct recorder_message {
+	uint32_t kind;
+	uint32_t ring;   /* of ORPHAN, and of DONE after it */
+	uint32_t finish; /* DONE after FINISH */
+	int32_t result;  /* of DONE: 0 or negative errno */
+};
+
+struct recorder_context {
+	int channel_fd;                /* seqpacket to super */
+	int wake_fd;                   /* non-blocking; a byte: some ring has a line */
+	struct audit_segment *segment; /* attached; its descriptor is open */
+	struct audit_ring *const *rings;
+	unsigned ring_count;
+};
+
+/** Serve until FINISH or the end of the channel. Called in the forked, confined child. @return exit status. */
+int recorder_run(const struct recorder_context *context);
+
+#endif
