@@ -19,11 +19,21 @@
 #define KEY_USAGE_SIGNATURE  0  /* bit numbers of RFC 5280 4.2.1.3 */
 #define KEY_USAGE_CERT_SIGN  5
 #define CA_NAME_RANDOM_BYTES 4
+#define KNOWN_KEYS           8 /* as many as there are workers at most */
+
+/** A public key that came before: parsing one costs a third of a leaf, and each worker has one. */
+struct known_key {
+	EVP_PKEY *key;
+	size_t der_len;
+	uint8_t der[LEAF_PUBLIC_KEY_BYTES_MAX];
+};
 
 struct ca {
 	EVP_PKEY *key;
 	X509 *certificate;
 	BUF_MEM *pem;
+	struct known_key known[KNOWN_KEYS];
+	size_t known_next; /* the one to replace */
 };
 
 /** Random, positive, 127 bits with the highest set, so that it has one length. */
@@ -190,6 +200,8 @@ void ca_free(struct ca *ca)
 	EVP_PKEY_free(ca->key); /* clears the private number */
 	X509_free(ca->certificate);
 	BUF_MEM_free(ca->pem);
+	for (size_t i = 0; i < KNOWN_KEYS; i++)
+		EVP_PKEY_free(ca->known[i].key);
 	free(ca);
 }
 
@@ -227,7 +239,7 @@ static bool leaf_fill(
 static EVP_PKEY *public_key_parse(struct slice der)
 {
 	const unsigned char *at = (const unsigned char *)der.ptr;
-	EVP_PKEY *key = der.len == 0 ? NULL : d2i_PUBKEY(NULL, &at, (long)der.len);
+	EVP_PKEY *key = d2i_PUBKEY(NULL, &at, (long)der.len);
 	if (key != NULL && ((const char *)at != der.ptr + der.len || !leaf_is_p256(key))) {
 		EVP_PKEY_free(key);
 		key = NULL;
@@ -235,11 +247,32 @@ static EVP_PKEY *public_key_parse(struct slice der)
 	return key;
 }
 
+/** The key of these bytes, the CA's own; NULL when they are none. */
+static EVP_PKEY *public_key_find(struct ca *ca, struct slice der)
+{
+	if (der.len == 0 || der.len > LEAF_PUBLIC_KEY_BYTES_MAX)
+		return NULL;
+	for (size_t i = 0; i < KNOWN_KEYS; i++) {
+		struct slice known = {(const char *)ca->known[i].der, ca->known[i].der_len};
+		if (slice_equal(known, der))
+			return ca->known[i].key;
+	}
+	EVP_PKEY *key = public_key_parse(der);
+	if (key == NULL)
+		return NULL;
+	struct known_key *place = &ca->known[ca->known_next++ % KNOWN_KEYS];
+	EVP_PKEY_free(place->key);
+	place->key = key;
+	place->der_len = der.len;
+	memcpy(place->der, der.ptr, der.len);
+	return key;
+}
+
 int leaf_mint(struct ca *ca, const struct leaf_request *request,
 	uint8_t ret_der[static LEAF_DER_BYTES_MAX])
 {
 	unsigned char *at = ret_der;
-	EVP_PKEY *public_key = public_key_parse(request->public_key);
+	EVP_PKEY *public_key = public_key_find(ca, request->public_key);
 	X509 *x = X509_new();
 	int len = -EIO;
 	if (public_key == NULL)
@@ -253,7 +286,6 @@ int leaf_mint(struct ca *ca, const struct leaf_request *request,
 	else if (len == 0 || len == -1)
 		len = -EIO;
 	X509_free(x);
-	EVP_PKEY_free(public_key);
 	ERR_clear_error();
 	return len;
 }

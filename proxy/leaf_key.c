@@ -10,11 +10,9 @@
 
 #include <openssl/err.h>
 
-#define PUBLIC_KEY_BYTES 128 /* what a keeper_request holds; P-256 takes 91 */
-
 struct leaf_key {
 	EVP_PKEY *pair;
-	uint8_t public_key[PUBLIC_KEY_BYTES];
+	uint8_t public_key[LEAF_PUBLIC_KEY_BYTES_MAX];
 	size_t public_key_len;
 };
 
@@ -58,7 +56,7 @@ static int public_key_write(struct leaf_key *key)
 {
 	unsigned char *at = key->public_key;
 	int len = i2d_PUBKEY(key->pair, NULL);
-	if (len <= 0 || len > PUBLIC_KEY_BYTES || i2d_PUBKEY(key->pair, &at) != len)
+	if (len <= 0 || len > LEAF_PUBLIC_KEY_BYTES_MAX || i2d_PUBKEY(key->pair, &at) != len)
 		return -EIO;
 	key->public_key_len = (size_t)len;
 	return 0;
