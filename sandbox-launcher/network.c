@@ -420,19 +420,27 @@ void network_poll(const struct network *n, struct pollfd ret[static NETWORK_POLL
 	ret[1] = (struct pollfd){.fd = n->proxy.pidfd, .events = POLLIN};
 }
 
-/** Ask a program a bare question and wait for its answer. @return 0 or negative errno. */
+/** Ask a program a bare question and wait for its answer; earlier answers that nobody read are passed over. @return 0 or negative errno. */
 static int network_ask(struct program *p, enum message_kind question, enum message_kind answer,
-	size_t size, uint64_t deadline_ns, union network_message *ret)
+	uint64_t deadline_ns, union network_message *ret)
 {
 	const struct message_header header = {.kind = question};
 	int r = channel_send(p->channel_fd, &header, sizeof(header), NULL, 0);
 	if (r < 0)
 		return r;
-	int len =
-		channel_receive_until(p->channel_fd, deadline_ns, ret, sizeof(*ret), NULL, 0, NULL);
-	if (len <= 0)
-		return len < 0 ? len : -EPIPE;
-	return (size_t)len == size && ret->header.kind == answer ? 0 : -EPROTO;
+	do {
+		auto_fd fd = -1;
+		size_t count = 0;
+		int len = channel_receive_until(
+			p->channel_fd, deadline_ns, ret, sizeof(*ret), &fd, 1, &count);
+		if (len <= 0)
+			return len < 0 ? len : -EPIPE;
+		if ((size_t)len < sizeof(ret->header))
+			return -EPROTO;
+		if (ret->header.kind == answer)
+			r = len;
+	} while (r == 0 && ret->header.kind != MESSAGE_FAILED);
+	return r == 0 ? -EPIPE : r;
 }
 
 /** Both programs end when their channels do; what does not is killed. @return whether both ended well. */
@@ -466,16 +474,17 @@ int network_finish(struct network *n, struct message_counters_read *ret_counters
 	uint64_t deadline_ns = clock_monotonic_ns() + NETWORK_FINISH_NS;
 	union network_message m;
 	struct message_counters_read counters = {.header = {.kind = MESSAGE_COUNTERS_READ}};
-	int r = network_ask(&n->netd, MESSAGE_COUNTERS, MESSAGE_COUNTERS_READ, sizeof(m.counters),
-		deadline_ns, &m);
-	if (r == 0)
+	int counted =
+		network_ask(&n->netd, MESSAGE_COUNTERS, MESSAGE_COUNTERS_READ, deadline_ns, &m);
+	if (counted == (int)sizeof(m.counters))
 		counters = m.counters;
-	int finished = network_ask(&n->proxy, MESSAGE_PROXY_FINISH, MESSAGE_PROXY_FINISHED,
-		sizeof(m.header), deadline_ns, &m);
+	int finished = network_ask(
+		&n->proxy, MESSAGE_PROXY_FINISH, MESSAGE_PROXY_FINISHED, deadline_ns, &m);
 	bool well = network_end_programs(n, deadline_ns);
 	int completed = network_complete_ring(n);
-	*ret_counters = counters;
-	if (r < 0 || finished < 0 || !well)
+	if (ret_counters != NULL)
+		*ret_counters = counters;
+	if (counted < 0 || finished < 0 || !well)
 		return -EPIPE;
 	return completed;
 }

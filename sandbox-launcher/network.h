@@ -41,7 +41,7 @@ void network_poll(const struct network *n, struct pollfd ret[static NETWORK_POLL
 /**
  * Orderly end, after the sandbox is gone: read the gateway's counters, let the proxy record and quit, reap both programs, complete
  * the rings into the segment. @return 0; -EPIPE when netd or super had died (counters then zero; what the rings hold is recorded as recovered).
- * Bounded by a deadline of 5 s.
+ * Bounded by a deadline of 5 s. @ret_counters may be NULL.
  */
 int network_finish(struct network *n, struct message_counters_read *ret_counters);
 /** Ends whatever still runs (SIGKILL by pidfd) and releases. Accepts NULL. */
