@@ -41,6 +41,12 @@ def read_audit(folder):
     return events
 
 
+def unfinished(folder):
+    """What an audit folder holds beside segments: rings and marks of runs that are going on, or ended without completing them."""
+    return sorted(path for path in glob.glob(os.path.join(folder, "**"), recursive=True)
+                  if not os.path.isdir(path) and not (path.endswith(".jsonl") and os.path.dirname(path) == folder.rstrip("/")))
+
+
 class Run:
     """A run of eclusa that has ended."""
 
@@ -69,11 +75,21 @@ class Run:
         return [e for e in self.events if e.get("class_uid") in (4001, 4002)
                 and (port is None or e.get("src_endpoint", {}).get("port") == port)]
 
+    @staticmethod
+    def brief(event):
+        """An event on one line, for people who look for what went wrong."""
+        source, destination, url = (event.get(k, {}) for k in ("src_endpoint", "dst_endpoint", "http_request"))
+        return " ".join(map(str, (
+            event.get("status_code"), event.get("status_detail"), "from", source.get("ip"), source.get("port"),
+            "to", destination.get("hostname"), destination.get("ip"), destination.get("port"),
+            url.get("http_method"), url.get("url", {}).get("path"), event.get("http_response", {}).get("code"),
+            event.get("unmapped", {}).get("eclusa", {}).get("recovered", ""))))
+
     def report(self):
         lines = [f"$ {' '.join(self.words)}", f"user {self.user}, status {self.status}",
                  "stdout: " + self.stdout.decode("utf-8", "replace")[:3000],
                  "stderr: " + self.stderr[:3000], f"audit, {len(self.events)} events:"]
-        return "\n".join(lines + [json.dumps(e)[:700] for e in self.events[:40]])
+        return "\n".join(lines + ["  " + self.brief(e) for e in self.events[:25]])
 
 
 class Launch:
