@@ -26,16 +26,25 @@ __attribute__((format(printf, 3, 4))) static void print(
 	va_end(arguments);
 }
 
+/** Visible ASCII and blanks; what else a peer wrote becomes '?'. @return to */
+static char *plain(struct slice text, char *to, size_t capacity)
+{
+	size_t len = text.len < capacity - 1 ? text.len : capacity - 1;
+	for (size_t i = 0; i < len; i++)
+		to[i] = text.ptr[i] >= 0x20 && text.ptr[i] < 0x7f ? text.ptr[i] : '?';
+	to[len] = '\0';
+	return to;
+}
+
 char *tls_name_print(const X509_NAME *name, char *to, size_t capacity)
 {
-	unsigned long flags = XN_FLAG_RFC2253 & ~(unsigned long)ASN1_STRFLGS_UTF8_CONVERT;
 	to[0] = '\0';
 	BIO *bio = BIO_new(BIO_s_mem());
-	if (bio != NULL && X509_NAME_print_ex(bio, name, 0, flags) >= 0) {
+	if (bio != NULL && X509_NAME_print_ex(bio, name, 0, XN_FLAG_RFC2253) >= 0) {
 		char *text;
 		long len = BIO_get_mem_data(bio, &text);
 		if (len > 0)
-			(void)slice_escape((struct slice){text, (size_t)len}, to, capacity);
+			(void)plain((struct slice){text, (size_t)len}, to, capacity);
 	}
 	BIO_free(bio);
 	return to;
@@ -68,7 +77,7 @@ static char *names_print(X509 *x, char *to, size_t capacity)
 	}
 	text[len] = '\0';
 	GENERAL_NAMES_free(names);
-	return slice_escape(slice_of(len > 0 ? text : "no DNS name"), to, capacity);
+	return plain(slice_of(len > 0 ? text : "no DNS name"), to, capacity);
 }
 
 /** What about the certificate makes the error plain. */
@@ -160,7 +169,7 @@ enum tls_result tls_fault_set(struct tls_session *s, int ssl_error, struct tls_f
 	char text[TLS_DETAIL_BYTES];
 	const char *detail = fault_text(s, queued, system_error, text, sizeof(text));
 	struct tls_fault fault = {.reason = fault_reason(s, ERR_GET_REASON(queued))};
-	(void)slice_escape(slice_of(detail), fault.detail, sizeof(fault.detail));
+	(void)plain(slice_of(detail), fault.detail, sizeof(fault.detail));
 	ERR_clear_error();
 	s->broken = true;
 	*why = fault;
