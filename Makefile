@@ -110,7 +110,7 @@ deps deps-test deps-bench:
 .PHONY: demo
 demo: deps
 	@$(MAKE) --no-print-directory all
-	@ONLINE=$(ONLINE) demo/run.sh
+	@BUILD=$(BUILD) ONLINE=$(ONLINE) demo/run.sh
 
 .PHONY: format clean help print-flags
 print-flags: # for tests/check.sh, which compiles without making objects

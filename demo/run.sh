@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly work=build/demo
-readonly eclusa=build/eclusa
+readonly eclusa=${BUILD:-build}/eclusa
 readonly python=/usr/bin/python3
 
 # Into a namespace that plays the host. An ordinary user gets the right to build it from a user namespace, in which

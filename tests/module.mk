@@ -66,4 +66,4 @@ check:
 bench:
 	@packaging/deps.sh deps deps-bench
 	@$(MAKE) --no-print-directory all
-	@tests/bench/run.sh
+	@BUILD=$(BUILD) tests/bench/run.sh

@@ -7,7 +7,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-for program in bwrap build/eclusa build/eclusa-proxy; do
+export BUILD=${BUILD:-build}
+for program in bwrap "$BUILD/eclusa" "$BUILD/eclusa-proxy"; do
 	command -v "$program" >/dev/null || { echo "bench: $program is missing" >&2; exit 1; }
 done
 if [ -z "${BENCH_INSIDE:-}" ]; then

@@ -43,7 +43,7 @@ def crun_bundle(work):
 
 def launchers(work):
     audit = os.path.join(work, "audit")
-    eclusa = [os.path.abspath("build/eclusa"), "run", "--audit-dir", audit]
+    eclusa = [os.path.abspath(os.environ["BUILD"] + "/eclusa"), "run", "--audit-dir", audit]
     cases = {
         "fork+exec": [TRUE],
         "bwrap --unshare-all": ["/usr/bin/bwrap", "--unshare-all", "--ro-bind", "/", "/", TRUE],
@@ -94,7 +94,11 @@ def main(work, rounds, gap):
     print(f"{'':<22}{'median':>10}{'p95':>10}{'to bwrap':>10}   aim")
     for name, values in sorted(times.items(), key=lambda item: statistics.median(item[1])):
         median = statistics.median(values)
-        aim = f"<= {AIMS[name]:.1f}  {'met' if median <= AIMS[name] * base else 'missed'}" if name in AIMS else ""
+        aim = ""
+        if failures[name]:
+            aim = "failed"
+        elif name in AIMS:
+            aim = f"<= {AIMS[name]:.1f}  {'met' if median <= AIMS[name] * base else 'missed'}"
         tail = sorted(values)[int(len(values) * 0.95)]
         print(f"{name:<22}{median:>7.2f} ms{tail:>7.2f} ms{median / base:>9.2f}x   {aim}")
     for name, count in failures.items():
