@@ -10,6 +10,8 @@
 #include "policy/host.h"
 #include "proxy/limits.h"
 
+#define LEAF_PUBLIC_KEY_BYTES_MAX 128 /* what a keeper_request holds; P-256 takes 91 */
+
 struct ca;       /* keeper: P-256 key and its certificate */
 struct leaf_key; /* worker: the one P-256 key of all its leaves */
 struct leaf;     /* worker: a certificate over that key, reference-counted */

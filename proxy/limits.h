@@ -24,14 +24,13 @@
 #define BODY_LENGTH_MAX         INT64_MAX /* largest Content-Length */
 
 /* TLS and leaves */
-#define TLS_ROOTS_BYTES_MAX       ((size_t)16 << 20) /* one PEM bundle of roots */
-#define LEAF_CACHE_MAX            1024               /* leaves that one worker keeps */
-#define LEAF_PUBLIC_KEY_BYTES_MAX 128                /* SubjectPublicKeyInfo; P-256 takes 91 */
-#define LEAF_DER_BYTES_MAX        2048
-#define LEAF_LIFETIME_SECONDS     (24 * 3600)
-#define LEAF_BACKDATE_SECONDS     300  /* clients whose clock is a little slow */
-#define LEAF_RENEW_SECONDS        3600 /* a cached leaf with less left is minted anew */
-#define CA_LIFETIME_SECONDS       (25 * 3600)
+#define TLS_ROOTS_BYTES_MAX   ((size_t)16 << 20) /* one PEM bundle of roots */
+#define LEAF_CACHE_MAX        1024               /* leaves that one worker keeps */
+#define LEAF_DER_BYTES_MAX    2048
+#define LEAF_LIFETIME_SECONDS (24 * 3600)
+#define LEAF_BACKDATE_SECONDS 300  /* clients whose clock is a little slow */
+#define LEAF_RENEW_SECONDS    3600 /* a cached leaf with less left is minted anew */
+#define CA_LIFETIME_SECONDS   (25 * 3600)
 
 /* Flows */
 #define STREAM_BUFFER_BYTES   65536 /* decrypted bytes that wait in one direction of one connection */
