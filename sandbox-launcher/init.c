@@ -132,7 +132,8 @@ static int take_streams(const struct init_job *job)
  */
 static int init_confine(const struct init_job *job, int *report, struct failure *why)
 {
-	(void)umask(022); /* returns the old mask; can't fail */
+	(void)umask(022);                        /* returns the old mask; can't fail */
+	(void)prctl(PR_SET_NAME, "eclusa-init"); /* for people who list processes */
 	/* outliving the launcher */
 	STEP(die_with_launcher(job->go), "the launcher is gone");
 	/* using memory, processor or processes that are not counted */

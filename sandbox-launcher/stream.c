@@ -96,7 +96,7 @@ static size_t incomplete_tail(struct slice text)
 {
 	for (size_t back = 1; back <= 3 && back <= text.len; back++) {
 		unsigned char c = (unsigned char)text.ptr[text.len - back];
-		size_t whole = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+		size_t whole = c >= 0xf8 ? 1 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
 		if (whole > 1)
 			return whole > back ? back : 0;
 		if (c < 0x80)
