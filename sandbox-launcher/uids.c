@@ -18,6 +18,8 @@ struct uids_database {
 static const struct uids_database databases[] = {
 	{"/etc/passwd", 2, false},
 	{"/etc/subuid", 1, true},
+	{"/etc/group", 2, false}, /* the gids are the same numbers */
+	{"/etc/subgid", 1, true},
 };
 
 /** The part of @line before its next colon; *@line goes behind it. */

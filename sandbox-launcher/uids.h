@@ -17,8 +17,8 @@
 #define UIDS_FILE   "uids"
 
 /**
- * Refuse if a user or a subordinate range of this host lies in the range (proxy's uid included): /etc/passwd, /etc/subuid.
- * @return 0, -EADDRINUSE with a line that names the entry, another negative errno.
+ * Refuse if a user or a subordinate range of this host lies in the range (proxy's uid included): /etc/passwd, /etc/subuid,
+ * and groups likewise. @return 0, -EADDRINUSE with a line that names the entry, another negative errno.
  */
 int uids_check(struct failure *why);
 /**
