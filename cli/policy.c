@@ -12,9 +12,9 @@
 enum policy_exit { POLICY_EXIT_CLEAN = 0, POLICY_EXIT_FINDINGS = 1, POLICY_EXIT_UNREADABLE = 2 };
 
 static const char help[] =
-	"usage: eclusa policy lint PATH [--json]\n"
+	"usage: eclusa policy lint PATH... [--json]\n"
 	"\n"
-	"Check an allowlist: PATH is a file, or a folder whose *.allow files are taken together.\n"
+	"Check allowlists: PATH is a file, or a folder whose *.allow files are taken together.\n"
 	"Parses it, resolves groups and profiles, and judges its expect lines. Nothing is changed.\n"
 	"\n"
 	"  --json   one JSON object instead of lines\n"
@@ -31,60 +31,53 @@ static int usage_error(const char *what, const char *arg)
 	return POLICY_EXIT_UNREADABLE;
 }
 
-static void add_text(const struct policy_report *report, struct buf *to)
+static int print_help(void)
 {
-	for (size_t i = 0; i < report->count; i++) {
-		char line[1024];
-		(void)buf_printf(to, "%s\n",
-			policy_diagnostic_format(&report->items[i], line, sizeof(line)));
-	}
+	return fputs(help, stdout) < 0 || fflush(stdout) != 0 ? POLICY_EXIT_UNREADABLE
+							      : POLICY_EXIT_CLEAN;
 }
 
-static void add_json(const struct policy_report *report, struct buf *to)
+/** What a lint run found so far, over all its paths. */
+struct lint_run {
+	bool as_json;
+	bool unreadable;
+	size_t findings;
+	size_t errors;
+	struct buf out;
+	struct json json;
+};
+
+static void add_finding(struct lint_run *run, const struct policy_diagnostic *d)
 {
-	struct json j;
-	json_open(&j, to);
-	json_object(&j, NULL);
-	json_array(&j, "findings");
-	for (size_t i = 0; i < report->count; i++) {
-		const struct policy_diagnostic *d = &report->items[i];
-		json_object(&j, NULL);
-		json_text(&j, "file", d->file);
-		json_uint(&j, "line", d->line);
-		json_uint(&j, "column", d->column);
-		json_text(&j, "severity", d->error ? "error" : "warning");
-		json_text(&j, "code", d->code);
-		json_text(&j, "text", d->text);
-		json_object_end(&j);
+	char line[1024];
+	if (!run->as_json) {
+		(void)buf_printf(
+			&run->out, "%s\n", policy_diagnostic_format(d, line, sizeof(line)));
+		return;
 	}
-	json_array_end(&j);
-	json_uint(&j, "errors", report->errors);
-	json_object_end(&j);
-	(void)buf_append(to, SLICE("\n"));
+	json_object(&run->json, NULL);
+	json_text(&run->json, "file", d->file);
+	json_uint(&run->json, "line", d->line);
+	json_uint(&run->json, "column", d->column);
+	json_text(&run->json, "severity", d->error ? "error" : "warning");
+	json_text(&run->json, "code", d->code);
+	json_text(&run->json, "text", d->text);
+	json_object_end(&run->json);
 }
 
-static int print_report(const struct policy_report *report, bool as_json)
+static void add_report(struct lint_run *run, const char *path, const struct policy_report *report)
 {
-	struct buf out = {.limit = 0};
-	if (as_json)
-		add_json(report, &out);
-	else
-		add_text(report, &out);
-	int r = out.failed ? -ENOMEM : file_write_all(STDOUT_FILENO, buf_slice(&out));
-	buf_fini(&out);
-	if (r < 0) {
-		(void)fprintf(
-			stderr, "eclusa policy: can't write the findings: %s\n", strerror(-r));
-		return POLICY_EXIT_UNREADABLE;
-	}
-	if (report->errors > report->count)
-		(void)fprintf(stderr,
-			"eclusa policy: %zu errors, only the first %zu findings are shown\n",
-			report->errors, report->count);
-	return report->count > 0 ? POLICY_EXIT_FINDINGS : POLICY_EXIT_CLEAN;
+	for (size_t i = 0; i < report->count; i++)
+		add_finding(run, &report->items[i]);
+	run->findings += report->count;
+	run->errors += report->errors;
+	if (report->count == POLICY_DIAGNOSTICS_MAX)
+		(void)fprintf(stderr, "eclusa policy: %s: only the first %d findings are shown\n",
+			path, POLICY_DIAGNOSTICS_MAX);
 }
 
-static int lint(const char *path, bool as_json)
+/** Each path is a policy of its own. */
+static void lint_path(struct lint_run *run, const char *path)
 {
 	struct buf bundle;
 	struct failure why = {0};
@@ -102,31 +95,56 @@ static int lint(const char *path, bool as_json)
 	buf_fini(&bundle);
 	if (why.code != 0) {
 		(void)fprintf(stderr, "eclusa policy: %s\n", why.text);
-		return POLICY_EXIT_UNREADABLE;
+		run->unreadable = true;
+		return;
 	}
-	return print_report(report, as_json);
+	add_report(run, path, report);
+}
+
+static int lint(char *const *paths, size_t count, bool as_json)
+{
+	struct lint_run run = {.as_json = as_json, .out = {.limit = 0}};
+	if (as_json) {
+		json_open(&run.json, &run.out);
+		json_object(&run.json, NULL);
+		json_array(&run.json, "findings");
+	}
+	for (size_t i = 0; i < count; i++)
+		lint_path(&run, paths[i]);
+	if (as_json) {
+		json_array_end(&run.json);
+		json_uint(&run.json, "errors", run.errors);
+		json_object_end(&run.json);
+		(void)buf_append(&run.out, SLICE("\n"));
+	}
+	int r = run.out.failed ? -ENOMEM : file_write_all(STDOUT_FILENO, buf_slice(&run.out));
+	buf_fini(&run.out);
+	if (r < 0)
+		(void)fprintf(
+			stderr, "eclusa policy: can't write the findings: %s\n", strerror(-r));
+	if (r < 0 || run.unreadable)
+		return POLICY_EXIT_UNREADABLE;
+	return run.findings > 0 ? POLICY_EXIT_FINDINGS : POLICY_EXIT_CLEAN;
 }
 
 static int command_lint(int argc, char **argv)
 {
-	const char *path = NULL;
 	bool as_json = false;
 	bool options = true;
+	size_t count = 0;
 	for (int i = 1; i < argc; i++) {
 		if (options && strcmp(argv[i], "--") == 0)
 			options = false;
 		else if (options && strcmp(argv[i], "--json") == 0)
 			as_json = true;
-		else if (options && strcmp(argv[i], "--help") == 0)
-			return fputs(help, stdout) < 0 ? POLICY_EXIT_UNREADABLE : POLICY_EXIT_CLEAN;
+		else if (options && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0))
+			return print_help();
 		else if (options && argv[i][0] == '-')
 			return usage_error("unknown option ", argv[i]);
-		else if (path != NULL)
-			return usage_error("one PATH only, not also ", argv[i]);
 		else
-			path = argv[i];
+			argv[count++] = argv[i]; /* paths move to the front; count <= i */
 	}
-	return path == NULL ? usage_error("lint needs a PATH", "") : lint(path, as_json);
+	return count == 0 ? usage_error("lint needs a PATH", "") : lint(argv, count, as_json);
 }
 
 int command_policy(int argc, char **argv)
@@ -136,6 +154,6 @@ int command_policy(int argc, char **argv)
 	if (strcmp(argv[1], "lint") == 0)
 		return command_lint(argc - 1, argv + 1);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-		return fputs(help, stdout) < 0 ? POLICY_EXIT_UNREADABLE : POLICY_EXIT_CLEAN;
+		return print_help();
 	return usage_error("unknown subcommand ", argv[1]);
 }
