@@ -37,7 +37,6 @@ static void recorder_stall(struct recorder *r, int error)
 /** Move what one ring holds. @return lines or negative errno. */
 static int recorder_drain_ring(struct recorder *r, unsigned ring, bool orphaned)
 {
-	fault_point("recorder-before-write");
 	int lines = audit_segment_drain(r->context->segment, r->context->rings[ring], orphaned);
 	if (lines > 0)
 		fault_point("recorder-after-write");
@@ -101,8 +100,10 @@ static void recorder_wait(struct recorder *r)
 	int ready = poll(wait, 2, r->stalled ? RETRY_MS : IDLE_MS);
 	if (ready <= 0)
 		return; /* a timeout or a signal: looked at again */
-	if (wait[1].revents != 0)
+	if (wait[1].revents != 0) {
 		recorder_hush(r->context->wake_fd);
+		fault_point("recorder-before-write");
+	}
 	if (wait[0].revents != 0)
 		recorder_hear(r);
 }

@@ -1,0 +1,253 @@
+/* See crew.h. The child side of each fork is here as well: from the fork to the role's own run function. */
+#include "proxy/crew.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "ipc/channel.h"
+#include "proxy/confine.h"
+#include "proxy/keeper.h"
+#include "proxy/recorder.h"
+#include "proxy/worker.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+static void member_init(struct crew_member *m)
+{
+	*m = (struct crew_member){.pidfd = -1, .channel_fd = -1};
+}
+
+void crew_init(struct crew *c)
+{
+	*c = (struct crew){.segment_fd = -1,
+		.ca_bundle_fd = -1,
+		.upstream_ca_fd = -1,
+		.guard_fd = -1,
+		.wake = {-1, -1}};
+	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++) {
+		c->ring_fds[i] = -1;
+		c->explicit_fds[i] = -1;
+		c->keeper_ends[i][0] = -1;
+		c->keeper_ends[i][1] = -1;
+		member_init(&c->worker[i]);
+	}
+	member_init(&c->keeper);
+	member_init(&c->recorder);
+}
+
+static void member_fini(struct crew_member *m)
+{
+	fd_close(&m->pidfd);
+	fd_close(&m->channel_fd);
+}
+
+void crew_fini(struct crew *c)
+{
+	int *fds[] = {&c->segment_fd, &c->ca_bundle_fd, &c->upstream_ca_fd, &c->guard_fd,
+		&c->wake[0], &c->wake[1]};
+	for (size_t i = 0; i < array_size(fds); i++)
+		fd_close(fds[i]);
+	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++) {
+		fd_close(&c->ring_fds[i]);
+		fd_close(&c->explicit_fds[i]);
+		fd_close(&c->keeper_ends[i][0]);
+		fd_close(&c->keeper_ends[i][1]);
+		member_fini(&c->worker[i]);
+	}
+	member_fini(&c->keeper);
+	member_fini(&c->recorder);
+	audit_segment_free(ptr_take(c->segment));
+	policy_free(ptr_take(c->policy));
+	buf_fini(&c->hosts);
+}
+
+int crew_open(struct crew *c, struct failure *why)
+{
+	uint8_t raw[(CREW_INSTANCE_BYTES - 1) / 2];
+	random_bytes(raw, sizeof(raw));
+	for (size_t i = 0; i < sizeof(raw); i++)
+		(void)snprintf(c->instance + 2 * i, 3, "%02x", raw[i]);
+	for (unsigned i = 0; i < c->workers; i++) {
+		int r = channel_pair(c->keeper_ends[i]);
+		if (r < 0)
+			return failure_errno(why, r, "proxy: channel");
+	}
+	if (pipe2(c->wake, O_CLOEXEC | O_NONBLOCK) < 0)
+		return failure_errno(why, -errno, "proxy: pipe");
+	return 0;
+}
+
+/** What every child does first. @return whether it may go on. */
+static bool child_enter(enum confine_role role, const int *fds, size_t count, struct failure *why)
+{
+	sigset_t none;
+	(void)sigemptyset(&none);                    /* can't fail on a set of ours */
+	(void)sigprocmask(SIG_SETMASK, &none, NULL); /* can't fail with these arguments */
+	int r = confine_keep_only(fds, count);
+	if (r < 0)
+		(void)failure_errno(why, r, "proxy: can't close descriptors");
+	else
+		r = confine_enter(role, why);
+	if (r < 0)
+		log_event(LOG_LEVEL_ERROR, "not-confined", "process=%s error=%s",
+			confine_role_name(role), why->text);
+	return r == 0;
+}
+
+static int keeper_child(struct crew *c, int ready_fd)
+{
+	int keep[MESSAGE_WORKERS_MAX + 1], ends[MESSAGE_WORKERS_MAX];
+	struct failure why = {0};
+	for (unsigned i = 0; i < c->workers; i++)
+		keep[i] = ends[i] = c->keeper_ends[i][1];
+	keep[c->workers] = ready_fd;
+	if (!child_enter(CONFINE_KEEPER, keep, c->workers + 1, &why))
+		return 1;
+	return keeper_run(&(struct keeper_context){.worker_fds = ends,
+		.worker_count = c->workers,
+		.ready_fd = ready_fd,
+		.policy = c->policy});
+}
+
+static int recorder_child(struct crew *c, int channel_fd)
+{
+	int keep[] = {channel_fd, c->wake[0], c->segment_fd};
+	struct audit_ring *rings[MESSAGE_WORKERS_MAX];
+	struct failure why = {0};
+	for (unsigned i = 0; i < c->workers; i++) {
+		rings[i] = audit_ring_map(c->ring_fds[i]);
+		if (rings[i] == NULL)
+			return 1;
+	}
+	if (!child_enter(CONFINE_RECORDER, keep, array_size(keep), &why))
+		return 1;
+	return recorder_run(&(struct recorder_context){.channel_fd = channel_fd,
+		.wake_fd = c->wake[0],
+		.segment = c->segment,
+		.rings = rings,
+		.ring_count = c->workers});
+}
+
+static int worker_child(struct crew *c, unsigned index, int channel_fd)
+{
+	struct worker_context context = {.index = index,
+		.channel_fd = channel_fd,
+		.keeper_fd = c->keeper_ends[index][0],
+		.recorder_fd = c->wake[1],
+		.explicit_fd = c->explicit_fds[index],
+		.guard_fd = c->guard_fd,
+		.ca_bundle_fd = c->ca_bundle_fd,
+		.upstream_ca_fd = c->upstream_ca_fd,
+		.hosts = buf_slice(&c->hosts),
+		.ring = audit_ring_map(c->ring_fds[index]),
+		.policy = c->policy,
+		.start = &c->start,
+		.instance = c->instance};
+	int keep[] = {context.channel_fd, context.keeper_fd, context.recorder_fd,
+		context.explicit_fd, context.guard_fd, context.ca_bundle_fd,
+		context.upstream_ca_fd};
+	struct failure why = {0};
+	if (context.ring == NULL)
+		(void)failure_set(&why, -EBADMSG, "proxy: a ring of the audit log is not one");
+	if (context.ring == NULL || !child_enter(CONFINE_WORKER, keep, array_size(keep), &why)) {
+		message_send_failed(channel_fd, why.code, why.text);
+		return 1;
+	}
+	struct message_header ready = {.kind = MESSAGE_PROXY_READY};
+	if (channel_send(channel_fd, &ready, sizeof(ready), NULL, 0) < 0)
+		return 1;
+	return worker_run(&context);
+}
+
+/** Fork into a role. @return 0 in the child, 1 in the parent, negative errno. */
+static int member_fork(
+	struct crew_member *m, enum confine_role role, int *ret_child_fd, struct failure *why)
+{
+	int ends[2];
+	int r = channel_pair(ends);
+	if (r < 0)
+		return failure_errno(why, r, "proxy: channel");
+	int pidfd = -1;
+	pid_t pid = confine_fork(role, &pidfd);
+	if (pid == 0) {
+		*ret_child_fd = ends[1];
+		return 0;
+	}
+	fd_close(&ends[1]);
+	if (pid < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0) {
+		r = pid < 0 ? pid : -errno;
+		fd_close(&ends[0]);
+		fd_close(&pidfd);
+		return failure_errno(why, r,
+			"proxy: can't start %s in namespaces of its own (is "
+			"user.max_user_namespaces 0, or are unprivileged user namespaces "
+			"forbidden?)",
+			confine_role_name(role));
+	}
+	member_fini(m);
+	*m = (struct crew_member){.state = MEMBER_STARTING,
+		.pid = pid,
+		.pidfd = pidfd,
+		.channel_fd = ends[0],
+		.starts = m->starts + 1,
+		.started_ns = clock_monotonic_ns()};
+	return 1;
+}
+
+int crew_start_keeper(struct crew *c, struct failure *why)
+{
+	int fd;
+	int r = member_fork(&c->keeper, CONFINE_KEEPER, &fd, why);
+	if (r == 0)
+		_exit(keeper_child(c, fd));
+	for (unsigned i = 0; r > 0 && i < c->workers; i++)
+		fd_close(&c->keeper_ends[i][1]); /* so that its death is an end */
+	return r < 0 ? r : 0;
+}
+
+int crew_start_recorder(struct crew *c, struct failure *why)
+{
+	int fd;
+	int r = member_fork(&c->recorder, CONFINE_RECORDER, &fd, why);
+	if (r == 0)
+		_exit(recorder_child(c, fd));
+	return r < 0 ? r : 0;
+}
+
+/** Answers to a dead predecessor's requests. */
+static void drop_replies(int fd)
+{
+	struct keeper_reply reply;
+	while (recv(fd, &reply, sizeof(reply), MSG_DONTWAIT) > 0)
+		continue;
+}
+
+int crew_start_worker(struct crew *c, unsigned index, struct failure *why)
+{
+	int fd;
+	drop_replies(c->keeper_ends[index][0]);
+	int r = member_fork(&c->worker[index], CONFINE_WORKER, &fd, why);
+	if (r == 0)
+		_exit(worker_child(c, index, fd));
+	return r < 0 ? r : 0;
+}
+
+void crew_kill(struct crew_member *m)
+{
+	if (m->pidfd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, m->pidfd, SIGKILL, NULL, 0); /* or it ended */
+}
+
+int crew_reap(struct crew_member *m)
+{
+	siginfo_t info = {0};
+	(void)waitid(P_PIDFD, (id_t)m->pidfd, &info, WEXITED); /* the pidfd said that it ended */
+	m->state = MEMBER_DEAD;
+	member_fini(m);
+	return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+}

@@ -1,0 +1,135 @@
+/* See super_start.h. Launcher and netd are trusted with what they say, not with getting it right. */
+#include "proxy/super_start.h"
+
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/privilege.h"
+#include "ipc/channel.h"
+#include "policy/source.h"
+
+#include <fcntl.h>
+
+#define HOSTS_BYTES_MAX ((size_t)1 << 20)
+#define FIXED_FDS       3 /* policy, segment, CA bundle */
+
+static void close_all(int *fds, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		fd_close(&fds[i]);
+}
+
+/** Whether uid 0 here is uid 0 of the host: then staying is out of the question. */
+static bool is_host_root(void)
+{
+	struct buf map;
+	buf_init(&map, 2 * 65536);
+	bool host = file_read(AT_FDCWD, "/proc/self/uid_map", 4096, &map) < 0 ||
+		slice_ends(slice_trim(slice_part(buf_slice(&map), 0, 64)), SLICE("4294967295\n"));
+	buf_fini(&map);
+	return host && geteuid() == 0;
+}
+
+/** Should be possible afterwards: what any process of this uid may do. Not: reading it, gaining anything by exec. */
+static int give_up_privileges(const struct message_proxy_start *start, struct failure *why)
+{
+	if (start->uid == 0 && is_host_root())
+		return failure_set(why, -EPERM, "proxy: refuses to run as the host's root");
+	int r = start->uid == 0 ? 0 : privilege_change_user(start->uid, start->uid);
+	if (r == 0)
+		r = privilege_drop_all();
+	if (r == 0)
+		r = privilege_hide(); /* the change of uid had undone it */
+	return r < 0 ? failure_errno(why, r, "proxy: can't drop privileges") : 0;
+}
+
+static int load_policy(int fd, struct crew *crew, struct failure *why)
+{
+	struct buf bundle;
+	struct policy_report *report = calloc(1, sizeof(*report));
+	if (report == NULL)
+		return failure_errno(why, -ENOMEM, "proxy: policy");
+	buf_init(&bundle, POLICY_BUNDLE_BYTES_MAX + 65536);
+	int r = lseek(fd, 0, SEEK_SET) < 0 ? -errno
+					   : file_read_fd(fd, POLICY_BUNDLE_BYTES_MAX, &bundle);
+	if (r < 0)
+		(void)failure_errno(why, r, "proxy: can't read the policy");
+	else
+		r = policy_compile(buf_slice(&bundle), &crew->policy, report);
+	if (r < 0 && report->count > 0) {
+		char line[FAILURE_TEXT_BYTES];
+		(void)failure_set(why, r, "proxy: policy: %s",
+			policy_diagnostic_format(&report->items[0], line, sizeof(line)));
+	}
+	buf_fini(&bundle);
+	free(report);
+	return r < 0 ? failure_errno(why, r, "proxy: policy") : 0;
+}
+
+static int load_hosts(int fd, struct crew *crew, struct failure *why)
+{
+	buf_init(&crew->hosts, HOSTS_BYTES_MAX + 65536);
+	int r = lseek(fd, 0, SEEK_SET) < 0 ? -errno
+					   : file_read_fd(fd, HOSTS_BYTES_MAX, &crew->hosts);
+	return r < 0 ? failure_errno(why, r, "proxy: can't read the hosts file") : 0;
+}
+
+/** Give the descriptors their places; policy and hosts are read and closed. */
+static int place_descriptors(int *fds, struct crew *crew, struct failure *why)
+{
+	size_t at = 0;
+	auto_fd bundle = fd_take(&fds[at++]);
+	crew->segment_fd = fd_take(&fds[at++]);
+	for (unsigned i = 0; i < crew->workers; i++)
+		crew->ring_fds[i] = fd_take(&fds[at++]);
+	crew->ca_bundle_fd = fd_take(&fds[at++]);
+	if (crew->start.has_upstream_ca != 0)
+		crew->upstream_ca_fd = fd_take(&fds[at++]);
+	auto_fd hosts = crew->start.has_hosts != 0 ? fd_take(&fds[at++]) : -1;
+	int r = load_policy(bundle, crew, why);
+	if (r == 0 && hosts >= 0)
+		r = load_hosts(hosts, crew, why);
+	if (r == 0)
+		r = audit_segment_attach(crew->segment_fd, &crew->segment, why);
+	return r;
+}
+
+int super_take_start(int launcher_fd, struct crew *crew, struct failure *why)
+{
+	int fds[CHANNEL_FDS_MAX];
+	size_t count = 0;
+	struct message_proxy_start *start = &crew->start;
+	int got = channel_receive(launcher_fd, start, sizeof(*start), fds, CHANNEL_FDS_MAX, &count);
+	if (got <= 0)
+		return got < 0 ? failure_errno(why, got, "proxy: start message") : 0;
+	size_t wanted = FIXED_FDS + start->workers + (start->has_upstream_ca != 0) +
+		(start->has_hosts != 0);
+	if (got != (int)sizeof(*start) || start->header.kind != MESSAGE_PROXY_START ||
+		start->workers == 0 || start->workers > MESSAGE_WORKERS_MAX ||
+		start->resolver_count > MESSAGE_RESOLVERS_MAX || count != wanted) {
+		close_all(fds, count);
+		return failure_set(why, -EPROTO, "proxy: malformed start message");
+	}
+	crew->workers = start->workers;
+	int r = give_up_privileges(start, why);
+	if (r == 0)
+		r = place_descriptors(fds, crew, why);
+	close_all(fds, count);
+	return r < 0 ? r : 1;
+}
+
+int super_take_listeners(const struct message_listeners *message, const int *fds, size_t fd_count,
+	struct crew *crew, struct failure *why)
+{
+	int own[CHANNEL_FDS_MAX];
+	memcpy(own, fds, fd_count * sizeof(own[0]));
+	if (message->count != crew->workers || crew->explicit_fds[0] >= 0 ||
+		fd_count != (size_t)message->count + (message->has_guard != 0)) {
+		close_all(own, fd_count);
+		return failure_set(why, -EPROTO, "proxy: malformed listeners message");
+	}
+	for (unsigned i = 0; i < crew->workers; i++)
+		crew->explicit_fds[i] = own[i];
+	if (message->has_guard != 0)
+		crew->guard_fd = own[crew->workers];
+	return 0;
+}
