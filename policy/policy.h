@@ -28,7 +28,7 @@ struct rule {
 	bool allow;
 	bool encoded_slash;
 	bool query_denied;
-	uint64_t req_body_bytes;  /* limits of one message */
+	uint64_t req_body_bytes; /* limits of one message */
 	uint64_t resp_body_bytes;
 	const struct cidr *addresses; /* addr= beyond public ones */
 	size_t address_count;
@@ -52,7 +52,8 @@ struct policy_question {
 struct policy_verdict {
 	enum reason reason;
 	const struct rule *rule;
-	char detail[POLICY_DETAIL_BYTES]; /* one sentence for people: what was wrong and what the near rule allows */
+	char detail
+		[POLICY_DETAIL_BYTES]; /* one sentence for people: what was wrong and what the near rule allows */
 };
 
 #define POLICY_DIAGNOSTICS_MAX 100
@@ -84,30 +85,41 @@ int policy_compile(struct slice bundle, struct policy **ret_policy, struct polic
 void policy_free(struct policy *p);
 
 /** By name, or the only profile when @name is NULL or "". On failure the line names the profiles there are. */
-int policy_profile(const struct policy *p, const char *name, const struct profile **ret, struct failure *why);
+int policy_profile(
+	const struct policy *p, const char *name, const struct profile **ret, struct failure *why);
 const char *profile_name(const struct profile *p);
 /** sha256 of the canonical dump of the profile's effective rules, hex. */
 const char *profile_digest(const struct profile *p);
 
-/** Could some request to this host, port and scheme be allowed? Asked before a name is looked up. */
-void policy_decide_host(const struct profile *p, const struct policy_question *q, struct policy_verdict *ret);
+/**
+ * Could some request to this host, port and scheme be allowed? Asked before a name is looked up. A rule of
+ * an allow is only the most specific one so far: for addresses and limits ask again with the request.
+ */
+void policy_decide_host(
+	const struct profile *p, const struct policy_question *q, struct policy_verdict *ret);
 /** The verdict on one request. An allow names the most specific allow rule; its limits hold. */
-void policy_decide(const struct profile *p, const struct policy_question *q, struct policy_verdict *ret);
+void policy_decide(
+	const struct profile *p, const struct policy_question *q, struct policy_verdict *ret);
 
 /** Whether some profile lets TLS to this name begin on some port (the keeper signs no other name). */
 bool policy_admits_name(const struct policy *p, const struct host *host, uint64_t now_ms);
 
 /**
- * Whether an address may be dialled for a decision of @rule: public ones, and what its addr= opens.
+ * Whether an address may be dialled for a decision of @rule: public ones, and what its addr= opens. A
+ * metadata endpoint opens only by its own address, never by a prefix around it.
  * @return REASON_ALLOW_RULE or the deny reason (address-metadata, address-private).
  */
 enum reason policy_admit_address(const struct rule *rule, const struct address *a);
 
 /** Call @visit for every prefix that some rule's addr= opens, with its ports (packet filter). */
-typedef void policy_visit_opened(const struct cidr *prefix, uint16_t port_first, uint16_t port_last, void *arg);
+typedef void policy_visit_opened(
+	const struct cidr *prefix, uint16_t port_first, uint16_t port_last, void *arg);
 void policy_opened(const struct policy *p, policy_visit_opened *visit, void *arg);
 
-/** The narrowest rule text that would admit the question, as `--allow` takes it: "h:8443 POST /v1/x". @return to */
+/**
+ * The narrowest rule text that would admit the question, as `--allow` takes it: "h:8443 POST /v1/x". Empty
+ * where no rule can (an address, a method in lower case) or it does not fit. Holds peer bytes, all printable ASCII. @return to
+ */
 char *policy_suggest(const struct policy_question *q, char *to, size_t capacity);
 
 #endif

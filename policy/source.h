@@ -5,7 +5,7 @@
 #include "common/buf.h"
 #include "common/failure.h"
 
-#define POLICY_FILE_BYTES_MAX ((size_t)1 << 20)
+#define POLICY_FILE_BYTES_MAX   ((size_t)1 << 20)
 #define POLICY_BUNDLE_BYTES_MAX ((size_t)32 << 20)
 
 /**
@@ -16,6 +16,7 @@
 int policy_source_read(const char *path, struct buf *to, struct failure *why);
 
 /** Rules given as `--allow RULE`, each the text after "allow "; profile "run"; file "--allow", line = position. */
-int policy_source_rules(const char *const *rules, size_t count, struct buf *to, struct failure *why);
+int policy_source_rules(
+	const char *const *rules, size_t count, struct buf *to, struct failure *why);
 
 #endif

@@ -1,6 +1,7 @@
 /* The smallest rule that would have admitted a question. */
 #include "policy/pattern.h"
 #include "policy/policy.h"
+#include "policy/value.h"
 
 #include <stdio.h>
 
@@ -17,18 +18,19 @@ char *policy_suggest(const struct policy_question *q, char *to, size_t capacity)
 	char port[8] = "";
 	char scheme[16] = "";
 	size_t offset;
-	bool asked = q->method.len > 0;
+	/* CONNECT asks for a host and port only. */
+	bool asked = q->method.len > 0 && !slice_equal(q->method, SLICE("CONNECT"));
 	bool plain = q->scheme == POLICY_SCHEME_HTTP;
 	/* A path that no rule can spell is left out: the rule is then wider, and still one that loads. */
 	bool path = asked && q->path.len > 0 && pattern_check_path(q->path, &offset) == NULL;
 	to[0] = '\0';
-	if (q->host->kind == HOST_ADDRESS)
+	if (q->host->kind == HOST_ADDRESS || (asked && value_method(q->method) != NULL))
 		return to;
 	if (q->port != TLS_PORT)
 		(void)snprintf(port, sizeof(port), ":%u", q->port);
 	if (plain != (q->port == HTTP_PORT))
 		(void)snprintf(scheme, sizeof(scheme), " scheme=%s", plain ? "http" : "https");
-	bool method = asked && !reads(q->method) && q->method.len <= 32;
+	bool method = asked && !reads(q->method);
 	int len = snprintf(to, capacity, "%s%s%s%.*s%s%.*s%s%s", q->host->name, port,
 		method ? " " : "", method ? (int)q->method.len : 0, method ? q->method.ptr : "",
 		path ? " " : "", path ? (int)q->path.len : 0, path ? q->path.ptr : "", scheme,

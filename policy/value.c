@@ -112,7 +112,7 @@ int value_compare_slices(const void *a, const void *b)
 	return order != 0 ? order : (left->len > right->len) - (left->len < right->len);
 }
 
-static const char *check_method(struct slice text)
+const char *value_method(struct slice text)
 {
 	if (text.len == 0 || text.len > 32)
 		return "a method is missing in the list";
@@ -142,7 +142,7 @@ const char *value_methods(
 		return NULL;
 	}
 	for (bool more = true; next_item(&text, &more, &item);) {
-		const char *wrong = check_method(item);
+		const char *wrong = value_method(item);
 		if (wrong != NULL)
 			return wrong;
 		for (size_t i = 0; i < count; i++) {

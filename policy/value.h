@@ -23,6 +23,8 @@ const char *value_ports(
 /** "GET,HEAD" or "ANY" (none). Sorted. */
 const char *value_methods(
 	struct slice text, struct arena *arena, const struct slice **ret, size_t *ret_count);
+/** One method that a rule may name. */
+const char *value_method(struct slice text);
 /** "public" and prefixes. Only the prefixes are returned. */
 const char *value_addresses(
 	struct slice text, struct arena *arena, const struct cidr **ret, size_t *ret_count);

@@ -260,8 +260,8 @@ static void a_digest_names_what_is_decided(void **state)
 	(void)state;
 	static const char *const same[] = {
 		"policy 1\n[profile p]\nallow a.test GET,HEAD /a /b\ndeny b.test\n",
-		"policy 1\n# comment\n[profile q]\ndeny b.test id=x\nallow A.test HEAD,GET /b /a "
-		"owner=me note=\"text\"\n",
+		("policy 1\n# comment\n[profile q]\ndeny b.test id=x\n"
+		 "allow A.test HEAD,GET /b /a owner=me note=\"text\"\n"),
 		"policy 1\ndeny b.test\n[group g]\nallow a.test /a /b\n[profile p]\nuse g\nuse g\n",
 	};
 	static const char *const other[] = {
@@ -402,6 +402,8 @@ static const struct suggest_case suggest_cases[] = {
 	{"GET https://a.test/a**b", "a.test"},
 	{"PROPFIND https://a.test/", "a.test PROPFIND /"},
 	{"GET http://169.254.169.254/", ""},
+	{"get https://a.test/", ""},
+	{"G@T https://a.test/", ""},
 };
 
 static void a_suggestion_admits_what_it_was_made_for(void **state)
@@ -425,9 +427,11 @@ static void a_suggestion_admits_what_it_was_made_for(void **state)
 	char cut[8];
 	policy_setup_ask("GET https://a.test/v1/x", &ask);
 	assert_string_equal(policy_suggest(&ask.q, cut, sizeof(cut)), "");
+	char rule[64];
+	ask.q.method = SLICE("CONNECT");
+	assert_string_equal(policy_suggest(&ask.q, rule, sizeof(rule)), "a.test");
 	ask.q.method = (struct slice){NULL, 0};
 	ask.q.path = (struct slice){NULL, 0};
-	char rule[64];
 	assert_string_equal(policy_suggest(&ask.q, rule, sizeof(rule)), "a.test");
 }
 
