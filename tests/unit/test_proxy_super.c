@@ -1,0 +1,524 @@
+/*
+ * The supervisor with everything around it faked: the test is launcher and netd, and worker_run() below is a worker that
+ * obeys the id of the sandbox it is given. Keeper and recorder are real, and so is their confinement.
+ */
+#include "cmocka_setup.h"
+
+#include "audit/segment.h"
+#include "audit/summary.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/privilege.h"
+#include "ipc/channel.h"
+#include "policy/source.h"
+#include "proxy/keeper.h"
+#include "proxy/leaf.h"
+#include "proxy/super.h"
+#include "proxy/worker.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define WAIT_NS   (10 * NS_PER_SEC)
+#define PROXY_UID 4100000 /* nobody's */
+
+/* --- the worker --- */
+
+static void put_event(const struct worker_context *c, bool finish, const char *host)
+{
+	char uid[UUID_TEXT_BYTES];
+	struct audit_event e = {.class = AUDIT_HTTP,
+		.activity = 3,
+		.reason = REASON_ALLOW_RULE,
+		.uid = uuid_new(uid),
+		.sandbox_id = "sb-test",
+		.host = slice_of(host),
+		.destination_port = 443,
+		.method = SLICE("GET"),
+		.path = SLICE("/")};
+	struct buf line = {0};
+	struct audit_entry entry;
+	assert_int_equal(audit_event_write(&e, &line, &entry.metadata_end), 0);
+	entry.line = buf_slice(&line);
+	int slot = audit_ring_open(c->ring, entry);
+	assert_true(slot >= 0);
+	if (finish)
+		assert_int_equal(audit_ring_finish(c->ring, slot, entry), 0);
+	buf_fini(&line);
+}
+
+/** What a confined worker must not be able to do; empty when all of it fails. */
+static const char *forbidden(void)
+{
+	struct {
+		const char *what;
+		long result;
+	} tries[] = {
+		{"open", syscall(SYS_openat, AT_FDCWD, "/", O_RDONLY, 0)},
+		{"open parent", syscall(SYS_openat, AT_FDCWD, "../../etc/passwd", O_RDONLY, 0)},
+		{"kill", syscall(SYS_kill, 1, 0)},
+		{"unix socket", syscall(SYS_socket, AF_UNIX, SOCK_STREAM, 0)},
+		{"raw socket", syscall(SYS_socket, AF_INET, SOCK_RAW, IPPROTO_TCP)},
+		{"packet socket", syscall(SYS_socket, AF_PACKET, SOCK_DGRAM, 0)},
+		{"netfilter socket", syscall(SYS_socket, AF_NETLINK, SOCK_RAW, 12)},
+		{"dumpable", syscall(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0)},
+		{"fork", syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) == 0 ? 0 : -1},
+		{"executable memory", syscall(SYS_mmap, NULL, 4096, 7, 0x22, -1, 0) == -1 ? -1 : 0},
+		{"mkdir", syscall(SYS_mkdirat, AT_FDCWD, "x", 0700)},
+		{"memory file", syscall(SYS_memfd_create, "x", 0)},
+	};
+	for (size_t i = 0; i < array_size(tries); i++) {
+		if (tries[i].result >= 0)
+			return tries[i].what;
+	}
+	int inet = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int route = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (inet < 0 || route < 0)
+		return "an internet or route socket, which it needs";
+	if (getpid() != 1)
+		return "see other pids";
+	return "";
+}
+
+static size_t mint(const struct worker_context *c, const char *name)
+{
+	struct failure why = {0};
+	struct leaf_key *key;
+	assert_int_equal(leaf_key_new(&key, &why), 0);
+	struct slice public_key = leaf_key_public(key);
+	struct keeper_request request = {.id = 7, .public_key_len = (uint16_t)public_key.len};
+	struct keeper_reply reply;
+	(void)snprintf(request.name, sizeof(request.name), "%s", name);
+	memcpy(request.public_key, public_key.ptr, public_key.len);
+	assert_int_equal(channel_send(c->keeper_fd, &request, sizeof(request), NULL, 0), 0);
+	assert_int_equal(
+		channel_receive(c->keeper_fd, &reply, sizeof(reply), NULL, 0, NULL), sizeof(reply));
+	assert_int_equal(reply.id, 7);
+	leaf_key_free(key);
+	return reply.der_len;
+}
+
+/** @return false: the worker is to end. */
+static bool serve(const struct worker_context *c, const struct message_sandbox *m)
+{
+	if (strcmp(m->sandbox_id, "sb-die") == 0) {
+		put_event(c, true, "finished.test");
+		put_event(c, false, "open.test");
+		return false;
+	}
+	if (strcmp(m->sandbox_id, "sb-exec") == 0) {
+		(void)syscall(SYS_execve, "/bin/true", NULL, NULL);
+		return false;
+	}
+	if (strcmp(m->sandbox_id, "sb-log") == 0) {
+		put_event(c, true, "logged.test");
+		if (audit_ring_wants_wake(c->ring))
+			assert_int_equal(write(c->recorder_fd, "", 1), 1);
+	}
+	if (strcmp(m->sandbox_id, "sb-mint") == 0 &&
+		(mint(c, "allowed.test") == 0 || mint(c, "denied.test") != 0))
+		message_send_failed(c->channel_fd, -EPERM, "keeper");
+	const char *can = strcmp(m->sandbox_id, "sb-probe") == 0 ? forbidden() : "";
+	if (can[0] != '\0')
+		message_send_failed(c->channel_fd, -EPERM, can);
+	return true;
+}
+
+int worker_run(const struct worker_context *c)
+{
+	for (;;) {
+		struct message_sandbox m;
+		int got = channel_receive(c->channel_fd, &m, sizeof(m), NULL, 0, NULL);
+		if (got <= 0)
+			return 0;
+		if (m.header.kind == MESSAGE_PROXY_FINISH) {
+			m.header.kind = MESSAGE_PROXY_FINISHED;
+			(void)channel_send(c->channel_fd, &m.header, sizeof(m.header), NULL, 0);
+			return 0;
+		}
+		if (m.header.kind != MESSAGE_SANDBOX_ADD)
+			continue;
+		if (!serve(c, &m))
+			return 3;
+		m.header.kind = MESSAGE_SANDBOX_ADDED;
+		(void)channel_send(c->channel_fd, &m, sizeof(m), NULL, 0);
+	}
+}
+
+/* --- launcher and netd --- */
+
+struct rig {
+	char folder[64], segment[128];
+	int folder_fd, segment_fd;
+	int launcher, netd; /* our ends */
+	pid_t super;
+	bool in_namespace;
+	unsigned workers;
+	struct message_proxy_ready ready;
+};
+
+static int listener(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/** As super_run() is called: in a process of its own, perhaps as root of a user namespace. */
+static pid_t start_super(struct rig *rig, int launcher_fd, int netd_fd)
+{
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid > 0)
+		return pid;
+	if (rig->in_namespace &&
+		(privilege_change_user(PROXY_UID, PROXY_UID) < 0 ||
+			prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ||
+			privilege_enter_user_namespace() < 0))
+		_exit(77);
+	_exit(super_run(launcher_fd, netd_fd));
+}
+
+static void send_start(struct rig *rig, const char *rule)
+{
+	struct message_proxy_start start = {.header = {.kind = MESSAGE_PROXY_START},
+		.workers = rig->workers,
+		.uid = rig->in_namespace ? 0 : PROXY_UID};
+	struct failure why = {0};
+	struct buf bundle = {0};
+	int fds[CHANNEL_FDS_MAX];
+	size_t count = 0;
+	assert_int_equal(policy_source_rules(&rule, 1, &bundle, &why), 0);
+	fds[count++] = file_memory("policy", buf_slice(&bundle));
+	fds[count++] = fcntl(rig->segment_fd, F_DUPFD_CLOEXEC, 0);
+	for (unsigned i = 0; i < rig->workers; i++) {
+		char id[32];
+		(void)snprintf(id, sizeof(id), "run.%u", i);
+		fds[count++] = audit_ring_create(rig->folder_fd, id, &why);
+	}
+	fds[count++] = file_memory("roots", SLICE(""));
+	assert_int_equal(channel_send(rig->launcher, &start, sizeof(start), fds, count), 0);
+	for (size_t i = 0; i < count; i++)
+		fd_close(&fds[i]);
+	buf_fini(&bundle);
+}
+
+static void send_listeners(struct rig *rig)
+{
+	struct message_listeners m = {.header = {.kind = MESSAGE_LISTENERS}, .count = rig->workers};
+	int fds[MESSAGE_WORKERS_MAX];
+	for (unsigned i = 0; i < rig->workers; i++)
+		fds[i] = listener();
+	assert_int_equal(channel_send(rig->netd, &m, sizeof(m), fds, rig->workers), 0);
+	for (unsigned i = 0; i < rig->workers; i++)
+		fd_close(&fds[i]);
+}
+
+static void rig_open(struct rig *rig, bool in_namespace, unsigned workers)
+{
+	struct failure why = {0};
+	int launcher[2], netd[2];
+	*rig = (struct rig){.in_namespace = in_namespace, .workers = workers};
+	(void)snprintf(rig->folder, sizeof(rig->folder), "/tmp/eclusa-super-XXXXXX");
+	assert_non_null(mkdtemp(rig->folder));
+	rig->folder_fd = audit_folder_open(rig->folder, &why);
+	rig->segment_fd = audit_segment_create(
+		rig->folder_fd, "run", rig->segment, sizeof(rig->segment), &why);
+	assert_true(rig->segment_fd >= 0);
+	assert_int_equal(channel_pair(launcher), 0);
+	assert_int_equal(channel_pair(netd), 0);
+	rig->launcher = launcher[0];
+	rig->netd = netd[0];
+	rig->super = start_super(rig, launcher[1], netd[1]);
+	fd_close(&launcher[1]);
+	fd_close(&netd[1]);
+}
+
+static int hear(int fd, void *message, size_t capacity)
+{
+	return channel_receive_until(
+		fd, clock_monotonic_ns() + WAIT_NS, message, capacity, NULL, 0, NULL);
+}
+
+/** Up to READY. */
+static void rig_start(struct rig *rig, bool in_namespace, unsigned workers)
+{
+	rig_open(rig, in_namespace, workers);
+	send_start(rig, "allowed.test");
+	send_listeners(rig);
+	int got = hear(rig->launcher, &rig->ready, sizeof(rig->ready));
+	if (got == sizeof(struct message_failed))
+		print_message("%s\n", ((struct message_failed *)(void *)&rig->ready)->text);
+	assert_int_equal(got, sizeof(rig->ready));
+	assert_int_equal(rig->ready.header.kind, MESSAGE_PROXY_READY);
+	assert_non_null(strstr(rig->ready.ca_pem, "BEGIN CERTIFICATE"));
+}
+
+static int reap(struct rig *rig)
+{
+	int status;
+	assert_int_equal(waitpid(rig->super, &status, 0), rig->super);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void rig_close(struct rig *rig)
+{
+	char ring[64];
+	fd_close(&rig->launcher);
+	fd_close(&rig->netd);
+	for (unsigned i = 0; i < rig->workers; i++) {
+		(void)snprintf(ring, sizeof(ring), "open/run.%u.ring", i);
+		(void)unlinkat(rig->folder_fd, ring, 0);
+	}
+	audit_segment_close(rig->folder_fd, rig->segment);
+	assert_int_equal(unlinkat(rig->folder_fd, rig->segment, 0), 0);
+	assert_int_equal(unlinkat(rig->folder_fd, "open", AT_REMOVEDIR), 0);
+	assert_int_equal(rmdir(rig->folder), 0);
+	fd_close(&rig->segment_fd);
+	fd_close(&rig->folder_fd);
+}
+
+static void add(struct rig *rig, const char *id, uint8_t octet)
+{
+	struct message_sandbox m = {.header = {.kind = MESSAGE_SANDBOX_ADD},
+		.address = {.family = 4, .bytes = {10, 0, 0, octet}}};
+	(void)snprintf(m.sandbox_id, sizeof(m.sandbox_id), "%s", id);
+	(void)snprintf(m.profile, sizeof(m.profile), "run");
+	assert_int_equal(channel_send(rig->netd, &m, sizeof(m), NULL, 0), 0);
+}
+
+static void expect_added(struct rig *rig, const char *id)
+{
+	union {
+		struct message_sandbox sandbox;
+		struct message_failed failed;
+	} m;
+	int got = hear(rig->netd, &m, sizeof(m));
+	if (got == sizeof(m.failed))
+		print_message("a worker can: %s\n", m.failed.text);
+	assert_int_equal(got, sizeof(m.sandbox));
+	assert_int_equal(m.sandbox.header.kind, MESSAGE_SANDBOX_ADDED);
+	assert_string_equal(m.sandbox.sandbox_id, id);
+}
+
+static void finish(struct rig *rig)
+{
+	struct message_header m = {.kind = MESSAGE_PROXY_FINISH};
+	assert_int_equal(channel_send(rig->launcher, &m, sizeof(m), NULL, 0), 0);
+	assert_int_equal(hear(rig->launcher, &m, sizeof(m)), sizeof(m));
+	assert_int_equal(m.kind, MESSAGE_PROXY_FINISHED);
+	assert_int_equal(reap(rig), 0);
+}
+
+static struct audit_summary sum(struct rig *rig)
+{
+	struct audit_summary s = {0};
+	assert_int_equal(audit_summary_read(rig->segment_fd, "sb-test", &s), 0);
+	return s;
+}
+
+static bool segment_has(struct rig *rig, const char *text)
+{
+	struct buf all = {0};
+	assert_int_equal(lseek(rig->segment_fd, 0, SEEK_SET), 0);
+	assert_int_equal(file_read_fd(rig->segment_fd, 1 << 20, &all), 0);
+	bool found = memmem(buf_slice(&all).ptr, buf_len(&all), text, strlen(text)) != NULL;
+	buf_fini(&all);
+	return found;
+}
+
+/* --- tests --- */
+
+static void run_whole_life(bool in_namespace)
+{
+	struct rig rig;
+	rig_start(&rig, in_namespace, 2);
+	add(&rig, "sb-log", 3);
+	expect_added(&rig, "sb-log");
+	add(&rig, "sb-probe", 5);
+	expect_added(&rig, "sb-probe");
+	add(&rig, "sb-mint", 7);
+	expect_added(&rig, "sb-mint");
+	finish(&rig);
+	struct audit_summary s = sum(&rig);
+	assert_int_equal(s.allowed, 1);
+	audit_summary_fini(&s);
+	rig_close(&rig);
+}
+
+static void serves_and_records_as_its_own_uid(void **state)
+{
+	(void)state;
+	run_whole_life(false);
+}
+
+static void serves_and_records_in_a_user_namespace(void **state)
+{
+	(void)state;
+	run_whole_life(true);
+}
+
+static void completes_the_ring_of_a_dead_worker_and_starts_another(void **state)
+{
+	(void)state;
+	struct rig rig;
+	rig_start(&rig, false, 1);
+	add(&rig, "sb-a", 3);
+	expect_added(&rig, "sb-a");
+	add(&rig, "sb-die", 5); /* dies each time it is told, until it is removed */
+	for (uint64_t end = clock_monotonic_ns() + WAIT_NS; !segment_has(&rig, "open.test");)
+		assert_true(clock_monotonic_ns() < end);
+	struct message_sandbox gone = {.header = {.kind = MESSAGE_SANDBOX_REMOVE},
+		.sandbox_id = "sb-die",
+		.address = {.family = 4, .bytes = {10, 0, 0, 5}}};
+	assert_int_equal(channel_send(rig.netd, &gone, sizeof(gone), NULL, 0), 0);
+	add(&rig, "sb-b", 7);
+	expect_added(&rig, "sb-b");
+	finish(&rig);
+	struct audit_summary s = sum(&rig);
+	assert_true(s.allowed >= 2 && s.allowed % 2 == 0);
+	assert_true(segment_has(&rig, "\"event_code\":\"audit.recovered\""));
+	audit_summary_fini(&s);
+	rig_close(&rig);
+}
+
+static void a_worker_that_executes_is_killed(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct message_failed m;
+	rig_start(&rig, false, 1);
+	add(&rig, "sb-exec", 3); /* restarted, told again, killed again: given up */
+	int got;
+	while ((got = hear(rig.launcher, &m, sizeof(m))) > 0 && m.header.kind != MESSAGE_FAILED)
+		continue;
+	assert_int_equal(got, sizeof(m));
+	assert_non_null(strstr(m.text, "times in a row"));
+	assert_int_equal(reap(&rig), 1);
+	rig_close(&rig);
+}
+
+/** Pid of a child of super by its name. */
+static pid_t member_pid(struct rig *rig, const char *name)
+{
+	char path[64];
+	struct buf text = {0};
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", rig->super, rig->super);
+	assert_int_equal(file_read(AT_FDCWD, path, 4096, &text), 0);
+	assert_int_equal(buf_append(&text, (struct slice){"", 1}), 0);
+	pid_t found = -1;
+	char *rest = text.data;
+	for (long pid = strtol(rest, &rest, 10); pid > 0; pid = strtol(rest, &rest, 10)) {
+		struct buf comm = {0};
+		(void)snprintf(path, sizeof(path), "/proc/%ld/comm", pid);
+		if (file_read(AT_FDCWD, path, 64, &comm) == 0 &&
+			slice_starts(buf_slice(&comm), slice_of(name)))
+			found = (pid_t)pid;
+		buf_fini(&comm);
+	}
+	buf_fini(&text);
+	return found;
+}
+
+static void survives_the_recorder(void **state)
+{
+	(void)state;
+	struct rig rig;
+	rig_start(&rig, false, 1);
+	assert_int_equal(kill(member_pid(&rig, "eclusa-recorder"), SIGKILL), 0);
+	add(&rig, "sb-log", 3);
+	expect_added(&rig, "sb-log");
+	finish(&rig);
+	struct audit_summary s = sum(&rig);
+	assert_int_equal(s.allowed, 1);
+	audit_summary_fini(&s);
+	rig_close(&rig);
+}
+
+static void ends_with_the_keeper(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct message_failed m;
+	rig_start(&rig, false, 1);
+	assert_int_equal(kill(member_pid(&rig, "eclusa-keeper"), SIGKILL), 0);
+	assert_int_equal(hear(rig.launcher, &m, sizeof(m)), sizeof(m));
+	assert_non_null(strstr(m.text, "keeper"));
+	assert_int_equal(reap(&rig), 1);
+	rig_close(&rig);
+}
+
+static void ends_with_either_channel(void **state)
+{
+	(void)state;
+	for (int which = 0; which < 2; which++) {
+		struct rig rig;
+		rig_start(&rig, false, 1);
+		fd_close(which == 0 ? &rig.launcher : &rig.netd);
+		assert_int_equal(reap(&rig), 0);
+		rig_close(&rig);
+	}
+}
+
+static void nothing_survives_a_killed_supervisor(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct failure why = {0};
+	struct audit_segment *segment;
+	rig_start(&rig, false, 2);
+	add(&rig, "sb-log", 3);
+	expect_added(&rig, "sb-log");
+	assert_int_equal(kill(rig.super, SIGKILL), 0);
+	(void)reap(&rig);
+	assert_int_equal(audit_segment_attach(rig.segment_fd, &segment, &why), 0);
+	/* Complete only once no process holds the rings, so this waits for the workers' death. */
+	assert_true(audit_ring_complete(rig.folder_fd, "run.0", segment) >= 0);
+	assert_true(audit_ring_complete(rig.folder_fd, "run.1", segment) >= 0);
+	audit_segment_free(segment);
+	struct audit_summary s = sum(&rig);
+	assert_int_equal(s.allowed, 1);
+	audit_summary_fini(&s);
+	rig_close(&rig);
+}
+
+static void refuses_what_it_cannot_start_with(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct message_failed m;
+	struct message_proxy_start bad = {.header = {.kind = MESSAGE_PROXY_START}, .workers = 1};
+	rig_open(&rig, false, 1);
+	assert_int_equal(channel_send(rig.launcher, &bad, sizeof(bad), NULL, 0), 0);
+	assert_int_equal(hear(rig.launcher, &m, sizeof(m)), sizeof(m));
+	assert_non_null(strstr(m.text, "malformed"));
+	assert_int_equal(reap(&rig), 1);
+	rig_close(&rig);
+}
+
+int main(void)
+{
+	if (geteuid() != 0) {
+		print_message("needs root\n");
+		return 77;
+	}
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(serves_and_records_as_its_own_uid),
+		cmocka_unit_test(serves_and_records_in_a_user_namespace),
+		cmocka_unit_test(completes_the_ring_of_a_dead_worker_and_starts_another),
+		cmocka_unit_test(a_worker_that_executes_is_killed),
+		cmocka_unit_test(survives_the_recorder),
+		cmocka_unit_test(ends_with_the_keeper),
+		cmocka_unit_test(ends_with_either_channel),
+		cmocka_unit_test(nothing_survives_a_killed_supervisor),
+		cmocka_unit_test(refuses_what_it_cannot_start_with),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
