@@ -171,6 +171,22 @@ void stream_take(struct stream *s, size_t len)
 	s->peeked = 0;
 }
 
+size_t stream_discard(struct stream *s)
+{
+	if (!s->readable || s->broken)
+		return 0;
+	buf_clear(&s->in);
+	ssize_t n = recv(s->fd, NULL, STREAM_BUFFER_BYTES, MSG_TRUNC | MSG_DONTWAIT); /* tcp(7) */
+	s->readable = n == STREAM_BUFFER_BYTES;
+	if (n > 0)
+		return (size_t)n;
+	if (n == 0)
+		s->ended = true;
+	else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+		(void)stream_break(s);
+	return 0;
+}
+
 static bool send_plain(struct stream *s, struct slice text, size_t *ret_len)
 {
 	ssize_t n = send(s->fd, text.ptr, text.len, MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -57,6 +57,8 @@ bool stream_flush(struct stream *s);
 void stream_start_tls(struct stream *s, struct tls_session *session);
 /** tls_handshake(). TLS_ERROR makes the stream broken, with s->fault. */
 enum tls_result stream_handshake(struct stream *s);
+/** Throw away what came, undecrypted: nothing more is said after this. @return how much. */
+size_t stream_discard(struct stream *s);
 /** Tell the peer that everything was said: close_notify and FIN. Once; out must be empty. */
 void stream_end(struct stream *s);
 /** Ask the loop for what the stream waits for. @reading: whether more bytes are wanted at all. */

@@ -8,6 +8,7 @@
 #include "audit/ring.h"
 #include "ipc/message.h"
 #include "policy/policy.h"
+#include "proxy/limits.h"
 
 /** Borrowed by worker_run(); made by super, which keeps what a restarted worker needs again. */
 struct worker_context {
@@ -23,6 +24,7 @@ struct worker_context {
 	struct audit_ring *ring;
 	const struct policy *policy;
 	const struct message_proxy_start *start; /* resolvers */
+	const struct limits *limits; /* NULL: limits_default() */
 	const char *instance; /* short id of this run or service life, for connection ids */
 };
 

@@ -1,0 +1,371 @@
+/* See flow.h. The order of steps, their deadlines, and the life of a flow. */
+#include "proxy/flow_state.h"
+
+#include "common/cleanup.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#define NO_DEADLINE SIZE_MAX
+#define BIT(state)  (1u << (state))
+
+/** What a state does, which come next, and when it has lasted too long. */
+struct flow_table {
+	enum flow_progress (*step)(struct flow *f);
+	enum flow_progress (*expired)(struct flow *f);
+	size_t limit; /* offset in struct limits; NO_DEADLINE: the step sets its own */
+	bool reads_client;
+	bool reads_upstream;
+	uint32_t next;
+};
+
+static enum flow_progress head_expired(struct flow *f);
+static enum flow_progress hello_expired(struct flow *f);
+static enum flow_progress dial_expired(struct flow *f);
+static enum flow_progress silently_expired(struct flow *f);
+static enum flow_progress client_tls_expired(struct flow *f);
+static enum flow_progress over_expired(struct flow *f);
+
+#define LIMIT(member) offsetof(struct limits, member)
+#define ENDS          (BIT(FLOW_REFUSE) | BIT(FLOW_LINGER) | BIT(FLOW_OVER))
+
+static const struct flow_table table[] = {
+	[FLOW_HEAD] = {flow_step_head, head_expired, NO_DEADLINE, true, true,
+		BIT(FLOW_RESOLVE) | BIT(FLOW_DIAL) | BIT(FLOW_EXCHANGE) | BIT(FLOW_ESTABLISH) |
+			ENDS},
+	[FLOW_RESOLVE] = {flow_step_resolve, over_expired, NO_DEADLINE, false, false,
+		BIT(FLOW_ESTABLISH) | BIT(FLOW_DIAL) | ENDS},
+	[FLOW_ESTABLISH] = {flow_step_establish, over_expired, LIMIT(handshake_ms), false, false,
+		BIT(FLOW_HELLO) | ENDS},
+	[FLOW_HELLO] = {flow_step_hello, hello_expired, LIMIT(handshake_ms), true, false,
+		BIT(FLOW_DIAL) | ENDS},
+	[FLOW_DIAL] = {flow_step_dial, dial_expired, LIMIT(dial_ms), false, false,
+		BIT(FLOW_UPSTREAM_TLS) | BIT(FLOW_EXCHANGE) | BIT(FLOW_LEAF) | ENDS},
+	[FLOW_UPSTREAM_TLS] = {flow_step_upstream_tls, dial_expired, LIMIT(handshake_ms), false,
+		true, BIT(FLOW_LEAF) | BIT(FLOW_EXCHANGE) | ENDS},
+	[FLOW_LEAF] = {flow_step_leaf, silently_expired, LIMIT(keeper_ms), false, false,
+		BIT(FLOW_CLIENT_TLS) | ENDS},
+	[FLOW_CLIENT_TLS] = {flow_step_client_tls, client_tls_expired, LIMIT(handshake_ms), true,
+		false, BIT(FLOW_REQUEST) | ENDS},
+	[FLOW_REQUEST] = {flow_step_request, head_expired, NO_DEADLINE, true, true,
+		BIT(FLOW_RESOLVE) | BIT(FLOW_DIAL) | BIT(FLOW_EXCHANGE) | ENDS},
+	[FLOW_EXCHANGE] = {flow_step_exchange, flow_exchange_expired, LIMIT(idle_ms), true, true,
+		BIT(FLOW_REQUEST) | BIT(FLOW_HEAD) | ENDS},
+	[FLOW_REFUSE] = {flow_step_refuse, over_expired, LIMIT(linger_ms), false, false,
+		BIT(FLOW_LINGER) | BIT(FLOW_OVER)},
+	[FLOW_LINGER] = {flow_step_linger, over_expired, LIMIT(linger_ms), true, false,
+		BIT(FLOW_OVER)},
+	[FLOW_OVER] = {NULL, NULL, NO_DEADLINE, false, false, 0},
+};
+
+static_assert(array_size(table) == FLOW_STATE_COUNT, "a line for every state");
+
+static uint32_t limit_at(const struct flow *f, size_t offset)
+{
+	uint32_t ms;
+	memcpy(&ms, (const char *)&f->worker->limits + offset, sizeof(ms));
+	return ms;
+}
+
+void flow_deadline(struct flow *f, uint32_t ms)
+{
+	f->deadline_ms = uv_now(&f->worker->loop) + ms;
+}
+
+enum flow_progress flow_move(struct flow *f, enum flow_state next)
+{
+	assert((table[f->state].next & BIT(next)) != 0);
+	f->state = next;
+	if (table[next].limit != NO_DEADLINE)
+		flow_deadline(f, limit_at(f, table[next].limit));
+	else if (next == FLOW_HEAD || next == FLOW_REQUEST)
+		flow_deadline(f, f->worker->limits.idle_ms);
+	else /* the resolver has its own deadline */
+		flow_deadline(f, 2 * f->worker->limits.dns_ms);
+	return FLOW_AGAIN;
+}
+
+struct record *flow_record(struct flow *f)
+{
+	if (f->request_record.live)
+		return &f->request_record;
+	return f->connect_record.live ? &f->connect_record : NULL;
+}
+
+void flow_drop_upstream(struct flow *f)
+{
+	stream_free(ptr_take(f->upstream));
+	free(ptr_take(f->tls_info));
+}
+
+/** What still waits to be sent has not passed. */
+static void uncount_unsent(struct flow *f)
+{
+	struct record *r = &f->request_record;
+	uint64_t in = f->client == NULL ? 0 : buf_len(&f->client->out);
+	uint64_t out = f->upstream == NULL ? 0 : buf_len(&f->upstream->out);
+	r->bytes_in -= in < r->bytes_in ? in : r->bytes_in;
+	r->bytes_out -= out < r->bytes_out ? out : r->bytes_out;
+}
+
+enum flow_progress flow_over(struct flow *f, const char *detail)
+{
+	uncount_unsent(f);
+	/* Open slots always find room; what has none was recorded when it was refused. */
+	if (f->request_record.live)
+		(void)record_close(f, &f->request_record, detail, NULL);
+	if (f->connect_record.live)
+		(void)record_close(f, &f->connect_record, detail, NULL);
+	f->state = FLOW_OVER;
+	return FLOW_AGAIN;
+}
+
+enum flow_progress flow_reset(struct flow *f, enum reason reason, const char *detail)
+{
+	struct record *r = flow_record(f);
+	if (r != NULL)
+		r->reason = reason;
+	f->cut = true;
+	return flow_over(f, detail);
+}
+
+static enum flow_progress head_expired(struct flow *f)
+{
+	if (buf_len(&f->client->in) == 0)
+		return flow_over(f, NULL);
+	struct refusal r = {.reason = REASON_DENY_LIMIT,
+		.status = 408,
+		.error = "http_request_error",
+		.message = "the request's head was not complete in time"};
+	return flow_refuse(f, &r);
+}
+
+static enum flow_progress hello_expired(struct flow *f)
+{
+	return flow_refuse_silently(
+		f, REASON_DENY_NOT_TLS, "no complete TLS ClientHello came in time");
+}
+
+static enum flow_progress dial_expired(struct flow *f)
+{
+	struct flow_fault fault = {
+		.reason = REASON_ERROR_TIMEOUT, .status = 504, .error = "connection_timeout"};
+	(void)snprintf(fault.detail, sizeof(fault.detail), "the host did not %s in time",
+		f->state == FLOW_DIAL ? "accept the connection" : "complete the TLS handshake");
+	return flow_upstream_failed(f, &fault);
+}
+
+static enum flow_progress silently_expired(struct flow *f)
+{
+	return flow_refuse_silently(
+		f, REASON_ERROR_INTERNAL, "no certificate for this host could be made in time");
+}
+
+static enum flow_progress client_tls_expired(struct flow *f)
+{
+	return flow_refuse_silently(
+		f, REASON_DENY_LIMIT, "the client did not complete the TLS handshake in time");
+}
+
+static enum flow_progress over_expired(struct flow *f)
+{
+	return flow_over(f, NULL);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+	free(handle->data);
+}
+
+static void ready_remove(struct flow *f)
+{
+	struct worker *w = f->worker;
+	struct flow **at = &w->ready;
+	while (*at != NULL && *at != f)
+		at = &(*at)->next_ready;
+	if (*at == NULL)
+		return;
+	*at = f->next_ready;
+	if (*at == NULL)
+		w->ready_end = at;
+	f->is_ready = false;
+}
+
+/** Release everything; the memory itself once the loop has let go of the timer. */
+static void flow_free(struct flow *f)
+{
+	*f->at = f->next;
+	if (f->next != NULL)
+		f->next->at = f->at;
+	f->sandbox->connections--;
+	if (f->is_ready)
+		ready_remove(f);
+	resolve_drop(ptr_take(f->query));
+	dial_free(ptr_take(f->dial));
+	keeper_wait_end(&f->leaf);
+	if (f->cut) {
+		stream_reset(ptr_take(f->client));
+		stream_reset(ptr_take(f->upstream));
+	}
+	stream_free(ptr_take(f->client));
+	flow_drop_upstream(f);
+	free(f->admitted);
+	free(f->fault);
+	free(f->connect_record.text);
+	free(f->request_record.text);
+	buf_fini(&f->head);
+	uv_close((uv_handle_t *)&f->timer, on_timer_closed);
+}
+
+static void on_timer(uv_timer_t *timer);
+
+/** Ask the loop for what the state waits for. */
+static void flow_watch(struct flow *f)
+{
+	const struct flow_table *state = &table[f->state];
+	stream_watch(f->client, state->reads_client);
+	if (f->upstream != NULL)
+		stream_watch(f->upstream, state->reads_upstream);
+	if (f->armed_ms != 0 && f->armed_ms <= f->deadline_ms)
+		return; /* it will look again when it fires */
+	uint64_t now = uv_now(&f->worker->loop);
+	uint64_t left = f->deadline_ms > now ? f->deadline_ms - now : 0;
+	(void)uv_timer_start(&f->timer, on_timer, left, 0); /* has a callback, so can't fail */
+	f->armed_ms = now + left;
+}
+
+static void on_turns(uv_idle_t *idle)
+{
+	struct worker *w = idle->data;
+	size_t count = 0;
+	for (struct flow *f = w->ready; f != NULL; f = f->next_ready)
+		count++;
+	/* One by one, since a turn may end other flows; those that yield again come next time. */
+	while (count-- > 0 && w->ready != NULL) {
+		struct flow *f = w->ready;
+		ready_remove(f);
+		flow_run(f);
+	}
+	if (w->ready == NULL)
+		(void)uv_idle_stop(idle); /* can't fail */
+}
+
+/** It could go on at once, but others have waited. */
+static void flow_yield(struct flow *f)
+{
+	struct worker *w = f->worker;
+	if (f->is_ready)
+		return;
+	f->is_ready = true;
+	f->next_ready = NULL;
+	*w->ready_end = f;
+	w->ready_end = &f->next_ready;
+	(void)uv_idle_start(&w->turns, on_turns); /* has a callback, so can't fail */
+}
+
+static void flow_turn(struct flow *f, enum flow_progress progress)
+{
+	unsigned steps = 0;
+	while (f->state != FLOW_OVER && (progress == FLOW_AGAIN || f->again) &&
+		steps++ < FLOW_TURN_STEPS) {
+		f->again = false;
+		progress = table[f->state].step(f);
+	}
+	f->running = false;
+	if (f->state == FLOW_OVER) {
+		flow_free(f);
+		return;
+	}
+	if (progress == FLOW_AGAIN || f->again)
+		flow_yield(f);
+	flow_watch(f);
+}
+
+void flow_run(void *flow)
+{
+	struct flow *f = flow;
+	f->again = true;
+	if (f->running)
+		return;
+	f->running = true;
+	flow_turn(f, FLOW_AGAIN);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	struct flow *f = timer->data;
+	f->armed_ms = 0;
+	if (uv_now(&f->worker->loop) < f->deadline_ms) {
+		flow_watch(f);
+		return;
+	}
+	f->running = true;
+	flow_turn(f, table[f->state].expired(f));
+}
+
+/** @return NULL when out of memory; then @fd is closed. */
+static struct flow *flow_new(
+	struct worker *w, struct sandbox *s, int fd, const struct flow_ends *ends)
+{
+	struct flow *f = calloc(1, sizeof(*f));
+	if (f == NULL) {
+		fd_close(&fd);
+		return NULL;
+	}
+	f->client = stream_new(&w->loop, fd, flow_run, f);
+	if (f->client == NULL) {
+		free(f);
+		return NULL;
+	}
+	f->worker = w;
+	f->sandbox = s;
+	f->ends = *ends;
+	f->connect_record.slot = f->request_record.slot = -1;
+	(void)uv_timer_init(&w->loop, &f->timer); /* can't fail */
+	f->timer.data = f;
+	(void)snprintf(f->id, sizeof(f->id), "%.32s-%u-%llu", w->context->instance,
+		w->context->index, (unsigned long long)++w->connections);
+	buf_init(&f->head, 2 * HTTP1_HEAD_BYTES_MAX);
+	f->next = s->flows;
+	f->at = &s->flows;
+	if (f->next != NULL)
+		f->next->at = &f->next;
+	s->flows = f;
+	s->connections++;
+	flow_deadline(f, w->limits.header_ms);
+	return f;
+}
+
+void flow_start(struct worker *w, struct sandbox *s, int fd, const struct flow_ends *ends)
+{
+	struct flow *f = flow_new(w, s, fd, ends);
+	if (f != NULL)
+		flow_run(f);
+}
+
+void flow_start_refused(struct worker *w, struct sandbox *s, int fd, const struct flow_ends *ends)
+{
+	struct flow *f = flow_new(w, s, fd, ends);
+	if (f == NULL)
+		return;
+	struct refusal r = {.reason = REASON_DENY_LIMIT,
+		.message = "this sandbox has as many connections as it may have"};
+	f->running = true;
+	(void)stream_fill(f->client); /* what is left unread turns the end into a reset */
+	(void)flow_refuse(f, &r);
+	(void)stream_flush(f->client); /* all that is offered: no room is kept for it */
+	stream_end(f->client);
+	f->running = false;
+	f->state = FLOW_OVER;
+	flow_free(f);
+}
+
+void flow_cut_all(struct sandbox *s)
+{
+	while (s->flows != NULL) {
+		struct flow *f = s->flows;
+		f->cut = true;
+		(void)flow_over(f, "cut: the sandbox has ended");
+		flow_free(f);
+	}
+}

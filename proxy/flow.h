@@ -1,0 +1,44 @@
+/*
+ * A flow: one connection from a sandbox, with what it leads to. flow.c alone knows the order of
+ * steps; each step is a function of its own file. Legal moves:
+ *
+ *   HEAD         -> RESOLVE | DIAL | EXCHANGE (absolute form) | ESTABLISH (address literal)
+ *   RESOLVE      -> ESTABLISH (new tunnel) | DIAL
+ *   ESTABLISH    -> HELLO            200 was said
+ *   HELLO        -> DIAL             the ClientHello names the tunnel's host, or nobody
+ *   DIAL         -> UPSTREAM_TLS | EXCHANGE (plain) | LEAF (failed: said inside of the tunnel)
+ *   UPSTREAM_TLS -> LEAF (new tunnel) | EXCHANGE
+ *   LEAF         -> CLIENT_TLS
+ *   CLIENT_TLS   -> REQUEST
+ *   REQUEST      -> EXCHANGE | RESOLVE | DIAL
+ *   EXCHANGE     -> REQUEST | HEAD | LINGER
+ *   most         -> REFUSE -> LINGER -> OVER; any -> OVER
+ *
+ * Nothing is looked up before policy said yes to the name; nothing is dialled before the ClientHello
+ * was seen; no byte of a request goes out before its decision is in the ring.
+ */
+#ifndef ECLUSA_PROXY_FLOW_H
+#define ECLUSA_PROXY_FLOW_H
+
+#include "common/address.h"
+
+struct worker;
+struct sandbox;
+struct flow;
+
+/** Where a connection came from and arrived. */
+struct flow_ends {
+	struct address source;
+	struct address proxy;
+	uint16_t source_port;
+	uint16_t proxy_port;
+};
+
+/** Begin with an accepted connection, which is taken over. It ends by itself. */
+void flow_start(struct worker *w, struct sandbox *s, int fd, const struct flow_ends *ends);
+/** As flow_start() for a sandbox that has too many: it is answered with 503 and recorded. */
+void flow_start_refused(struct worker *w, struct sandbox *s, int fd, const struct flow_ends *ends);
+/** Cut all flows of a sandbox: resets to both sides, records finished. */
+void flow_cut_all(struct sandbox *s);
+
+#endif

@@ -1,0 +1,166 @@
+/* A flow from inside: shared by the files that hold its steps, and by nobody else. */
+#ifndef ECLUSA_PROXY_FLOW_STATE_H
+#define ECLUSA_PROXY_FLOW_STATE_H
+
+#include "proxy/dial.h"
+#include "proxy/flow.h"
+#include "proxy/record.h"
+#include "proxy/stream.h"
+#include "proxy/worker_state.h"
+
+#define FLOW_ID_BYTES     64
+#define FLOW_DETAIL_BYTES 256
+
+enum flow_state {
+	FLOW_HEAD,
+	FLOW_RESOLVE,
+	FLOW_ESTABLISH,
+	FLOW_HELLO,
+	FLOW_DIAL,
+	FLOW_UPSTREAM_TLS,
+	FLOW_LEAF,
+	FLOW_CLIENT_TLS,
+	FLOW_REQUEST,
+	FLOW_EXCHANGE,
+	FLOW_REFUSE,
+	FLOW_LINGER,
+	FLOW_OVER,
+	FLOW_STATE_COUNT
+};
+
+/** What a step says: call the next one, or wait for the world. */
+enum flow_progress { FLOW_WAIT, FLOW_AGAIN };
+
+/** Why the upstream side failed. */
+struct flow_fault {
+	enum reason reason;
+	unsigned status;
+	const char *error; /* RFC 9209 error type, or NULL */
+	char detail[FLOW_DETAIL_BYTES];
+};
+
+/** One request and its response on their way. */
+struct exchange {
+	struct body_reader request_reader, response_reader;
+	struct body_writer request_writer, response_writer;
+	struct http1_scan scan; /* of the response's head */
+	uint64_t request_limit, response_limit;
+	unsigned client_minor;
+	unsigned interims;
+	bool head_request;
+	bool expects_continue; /* and has not got it */
+	bool client_close;     /* the connection ends with this response */
+	bool upstream_close;
+	bool request_done, answered, response_done;
+};
+
+struct flow {
+	struct worker *worker;
+	struct sandbox *sandbox;
+	struct flow *next, **at; /* in the sandbox's list */
+	struct flow *next_ready; /* in the worker's */
+	bool is_ready;
+	bool running;
+	bool again; /* woken while running */
+	bool cut;   /* the client gets a reset */
+	enum flow_state state;
+	uv_timer_t timer;
+	uint64_t deadline_ms; /* of the loop's clock */
+	uint64_t armed_ms;    /* when the timer fires; 0: not armed */
+	char id[FLOW_ID_BYTES];
+	struct flow_ends ends;
+	struct stream *client;
+	struct stream *upstream;
+
+	bool tunnel; /* CONNECT was allowed */
+	bool open;   /* and TLS towards the client stands */
+	bool head_begun;
+	uint32_t lingered; /* bytes thrown away after the last word */
+	struct host host;  /* that is decided on; name empty: not known yet */
+	uint16_t port;
+	enum policy_scheme scheme;
+	const struct rule *rule; /* that allowed what is being dialled */
+	struct resolve_query *query;
+	struct admitted_address *admitted; /* heap; between guard and dial */
+	size_t admitted_count;
+	struct dial *dial;
+	struct keeper_wait leaf;
+	bool leaf_failed;
+	struct address destination;      /* connected, or the one that was refused */
+	char refused[FLOW_DETAIL_BYTES]; /* addresses that the guard refused, for the record */
+	struct tls_info *tls_info;       /* heap */
+	struct flow_fault *fault; /* heap: how setting up the tunnel failed, to be said inside */
+
+	struct record connect_record;
+	struct record request_record;
+	struct http1_scan scan;
+	struct buf head; /* a judged request's fresh head, until it has an upstream */
+	struct exchange x;
+};
+
+/* flow.c */
+/** Move on; only legal moves (flow.h). Sets the state's deadline. @return FLOW_AGAIN */
+enum flow_progress flow_move(struct flow *f, enum flow_state next);
+/** A deadline from now. */
+void flow_deadline(struct flow *f, uint32_t ms);
+/** Run steps until the flow waits; the wake-up of everything that a flow waits for. */
+void flow_run(void *flow);
+/** End in an orderly way, or with a reset where f->cut; open records are finished with @detail. */
+enum flow_progress flow_over(struct flow *f, const char *detail);
+/** End with resets: what was sent must not look complete. */
+enum flow_progress flow_reset(struct flow *f, enum reason reason, const char *detail);
+/** The record that the flow's next word belongs to, or NULL. */
+struct record *flow_record(struct flow *f);
+void flow_drop_upstream(struct flow *f);
+
+/* refuse.c */
+/** A refusal or a failure, as the client and the audit get it. */
+struct refusal {
+	enum reason reason;
+	unsigned status;     /* 0: the reason's */
+	const char *error;   /* RFC 9209, or NULL: by the reason */
+	const char *message; /* one sentence, or NULL */
+	const char *hint;
+	const struct rule *rule;
+	const struct policy_question
+		*question; /* what was asked; NULL: nothing that a rule could allow */
+	const struct http1_request *request; /* NULL: not parsed */
+	bool unrecorded;                     /* its record was finished before */
+};
+/** Record it, answer it, close. The answer ends the connection. */
+enum flow_progress flow_refuse(struct flow *f, const struct refusal *r);
+/** A message that was no valid one. @words: what can be said of it. */
+enum flow_progress flow_refuse_fault(
+	struct flow *f, const struct http_fault *fault, const struct record_words *words);
+/** A refusal where there is no one to answer: recorded, then closed without a byte. */
+enum flow_progress flow_refuse_silently(struct flow *f, enum reason reason, const char *detail);
+/** Upstream failed: said inside of the tunnel if that is being set up, else as a refusal. */
+enum flow_progress flow_upstream_failed(struct flow *f, const struct flow_fault *fault);
+enum flow_progress flow_step_refuse(struct flow *f);
+enum flow_progress flow_step_linger(struct flow *f);
+
+/* inspect.c */
+enum flow_progress flow_step_head(struct flow *f);
+enum flow_progress flow_step_request(struct flow *f);
+
+/* upstream.c */
+/** Get the request or the new tunnel its upstream: reuse, or look up, guard and dial. */
+enum flow_progress flow_connect(struct flow *f);
+enum flow_progress flow_step_resolve(struct flow *f);
+enum flow_progress flow_step_dial(struct flow *f);
+enum flow_progress flow_step_upstream_tls(struct flow *f);
+
+/* tunnel.c */
+enum flow_progress flow_step_establish(struct flow *f);
+enum flow_progress flow_step_hello(struct flow *f);
+enum flow_progress flow_step_leaf(struct flow *f);
+enum flow_progress flow_step_client_tls(struct flow *f);
+
+/* relay.c */
+/** The upstream stands: send the head on and begin. */
+enum flow_progress flow_exchange_begin(struct flow *f);
+enum flow_progress flow_step_exchange(struct flow *f);
+/** Nothing moved for limits.idle_ms. */
+enum flow_progress flow_exchange_expired(struct flow *f);
+
+#endif

@@ -1,0 +1,360 @@
+/*
+ * Requests: parse, judge, write anew. What was judged is what goes out. Policy is asked here and
+ * decides; this file adds only what HTTP itself demands. See flow_state.h.
+ */
+#include "proxy/flow_state.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "ipc/fault.h"
+
+#include <assert.h>
+
+#define HINT_CONNECT "use CONNECT for https, as clients do when https_proxy is set"
+#define HINT_PROXY                                                                                 \
+	"this is a proxy: set http_proxy and https_proxy to it instead of opening its address"
+
+/** The target of a request line that may not be one. */
+static struct record_words raw_words(struct slice in)
+{
+	struct slice line = in;
+	struct slice rest;
+	struct slice method = {0};
+	struct slice target = {0};
+	(void)slice_split(in, '\n', &line, &rest); /* false: cut short */
+	if (!slice_split(line, ' ', &method, &rest))
+		return (struct record_words){.host = slice_part(line, 0, AUDIT_RAW_HOST_BYTES)};
+	target = rest;
+	for (size_t i = rest.len; i > 0;
+		i--) { /* up to the last blank: a bad target may hold some */
+		if (rest.ptr[i - 1] == ' ') {
+			target = slice_part(rest, 0, i - 1);
+			break;
+		}
+	}
+	method = slice_part(method, 0, HTTP1_METHOD_BYTES_MAX);
+	target = slice_part(target, 0, AUDIT_RAW_HOST_BYTES);
+	return (struct record_words){.method = method, .host = target};
+}
+
+static enum flow_progress refuse_malformed(struct flow *f, const struct http_fault *why)
+{
+	struct record_words words = raw_words(buf_slice(&f->client->in));
+	if (f->tunnel) { /* the host is known there */
+		words.path = words.host;
+		words.host = (struct slice){0};
+	}
+	return flow_refuse_fault(f, why, &words);
+}
+
+/** An upstream between two requests has nothing to say: bytes or an end, and it is dropped. */
+static bool idle_upstream(struct flow *f)
+{
+	struct stream *u = f->upstream;
+	if (u == NULL)
+		return false;
+	bool progress = stream_fill(u);
+	if (buf_len(&u->in) > 0 || u->ended || u->broken)
+		flow_drop_upstream(f);
+	return progress;
+}
+
+static enum flow_progress head_unfinished(struct flow *f, bool progress)
+{
+	struct stream *c = f->client;
+	if (c->ended && !c->broken)
+		stream_end(c);
+	if (c->ended || c->broken || c->mute)
+		return flow_over(f, NULL);
+	if (buf_len(&c->in) > 0 && !f->head_begun) {
+		f->head_begun = true;
+		flow_deadline(f, f->worker->limits.header_ms);
+	}
+	if (buf_len(&c->in) == 0 && !progress)
+		stream_trim(c);
+	return progress ? FLOW_AGAIN : FLOW_WAIT;
+}
+
+static void head_finished(struct flow *f, size_t len)
+{
+	buf_consume(&f->client->in, len);
+	f->scan = (struct http1_scan){0};
+	f->head_begun = false;
+}
+
+static struct policy_question question_of(const struct flow *f)
+{
+	return (struct policy_question){
+		.host = &f->host, .port = f->port, .scheme = f->scheme, .now_ms = clock_wall_ms()};
+}
+
+static enum flow_progress refuse_verdict(
+	struct flow *f, const struct policy_verdict *v, const struct policy_question *q)
+{
+	struct refusal r = {.reason = v->reason,
+		.message = v->detail,
+		.rule = v->rule,
+		.question = v->reason == REASON_DENY_RULE ? NULL : q,
+		.request = &f->worker->request};
+	return flow_refuse(f, &r);
+}
+
+static enum flow_progress refuse_request(
+	struct flow *f, enum reason reason, unsigned status, const char *message, const char *hint)
+{
+	struct refusal r = {.reason = reason,
+		.status = status,
+		.message = message,
+		.hint = hint,
+		.rule = f->request_record.rule,
+		.request = &f->worker->request};
+	return flow_refuse(f, &r);
+}
+
+static enum flow_progress judge_connect(struct flow *f)
+{
+	const struct http1_request *r = &f->worker->request;
+	size_t len = r->head.len;
+	bool more = buf_len(&f->client->in) > len;
+	flow_drop_upstream(f); /* of an absolute-form request before */
+	f->host = r->authority;
+	f->port = r->authority_port;
+	f->scheme = POLICY_SCHEME_HTTPS;
+	f->destination = (struct address){0};
+	bool same = http1_request_names(r, f->scheme, &f->host, f->port);
+	struct record_words words = {.method = r->method,
+		.user_agent = http1_field_value(&r->head, SLICE("user-agent")),
+		.claims = same ? (struct slice){0} : slice_of(r->host.name)};
+	record_start(&f->connect_record, true);
+	record_describe(&f->connect_record, &words);
+	if (!same)
+		return refuse_request(f, REASON_DENY_HOST_MISMATCH, 0,
+			"the Host field names another host than the CONNECT target", NULL);
+	if (more)
+		return refuse_request(f, REASON_DENY_PROTOCOL, 0,
+			"bytes behind a CONNECT that follows another request", NULL);
+	struct policy_question q = question_of(f);
+	struct policy_verdict v;
+	policy_decide_host(f->sandbox->profile, &q, &v);
+	if (!reason_allows(v.reason))
+		return refuse_verdict(f, &v, &q);
+	assert(v.rule != NULL); /* an allow names its rule */
+	f->rule = f->connect_record.rule = v.rule;
+	f->connect_record.reason = v.reason;
+	if (record_open(f, &f->connect_record) < 0)
+		return refuse_request(f, REASON_DENY_AUDIT_FULL, 0, NULL, NULL);
+	fault_point("worker-decision");
+	f->tunnel = true;
+	head_finished(f, len);
+	return flow_connect(f);
+}
+
+/** Of the addresses that the connection has, does this rule open the one? */
+static bool rule_admits(const struct flow *f, const struct rule *rule, enum reason *ret_reason)
+{
+	if (f->upstream == NULL || rule == f->rule)
+		return true;
+	*ret_reason = policy_admit_address(rule, &f->destination);
+	return reason_allows(*ret_reason);
+}
+
+static void exchange_init(struct flow *f, const struct http1_request *r, const struct rule *rule)
+{
+	struct exchange *x = &f->x;
+	*x = (struct exchange){
+		.request_limit = rule->req_body_bytes,
+		.response_limit = rule->resp_body_bytes,
+		.client_minor = r->head.minor,
+		.head_request = r->is_head,
+		.expects_continue = r->expect_continue,
+		.client_close = r->head.close,
+	};
+	body_reader_init(&x->request_reader, r->head.framing, false);
+	body_writer_init(&x->request_writer, r->head.framing);
+}
+
+/** Everything said yes: write the decision down, the head anew, and find the way. */
+static enum flow_progress request_allowed(
+	struct flow *f, const struct rule *rule, const struct target *target)
+{
+	const struct http1_request *r = &f->worker->request;
+	struct http1_destination to = {
+		.host = &f->host, .port = f->port, .scheme = f->scheme, .target = target};
+	if (record_open(f, &f->request_record) < 0)
+		return refuse_request(f, REASON_DENY_AUDIT_FULL, 0, NULL, NULL);
+	fault_point("worker-decision");
+	buf_clear(&f->head);
+	if (http1_write_request(r, &to, &f->head) < 0)
+		return refuse_request(f, REASON_ERROR_INTERNAL, 0, "out of memory", NULL);
+	f->rule = rule;
+	exchange_init(f, r, rule);
+	head_finished(f, r->head.len);
+	return flow_connect(f);
+}
+
+static enum flow_progress decide_request(
+	struct flow *f, const struct policy_question *q, const struct target *target)
+{
+	const struct http1_request *r = &f->worker->request;
+	struct record *record = &f->request_record;
+	struct policy_verdict v;
+	enum reason reason = REASON_DENY_ADDRESS_PRIVATE;
+	policy_decide(f->sandbox->profile, q, &v);
+	if (!reason_allows(v.reason))
+		return refuse_verdict(f, &v, q);
+	assert(v.rule != NULL); /* an allow names its rule */
+	record->rule = v.rule;
+	record->reason = v.reason;
+	if (r->head.framing.kind == BODY_LENGTH && r->head.framing.length > v.rule->req_body_bytes)
+		return refuse_request(f, REASON_DENY_SIZE, 413,
+			"the request's body is larger than the rule's req-body allows", NULL);
+	if (!rule_admits(f, v.rule, &reason))
+		return refuse_request(f, reason, 0,
+			"the rule for this request does not open the host's address", NULL);
+	return request_allowed(f, v.rule, target);
+}
+
+/** Normalise the target, and say in the record what was asked. @return 0 or the reason as -EINVAL ... */
+static int describe_request(struct flow *f, bool same)
+{
+	const struct http1_request *r = &f->worker->request;
+	struct target *target = &f->worker->target;
+	bool asterisk = r->form == HTTP1_FORM_ASTERISK;
+	int bad = asterisk ? 0 : target_normalise(r->target, target);
+	struct record_words words = {
+		.method = r->method,
+		.path = asterisk   ? SLICE("*")
+			: bad == 0 ? target->path
+				   : r->target,
+		.user_agent = http1_field_value(&r->head, SLICE("user-agent")),
+		.claims = same || !r->has_host ? (struct slice){0} : slice_of(r->host.name),
+	};
+	struct slice before = words.path;
+	struct slice query = {0};
+	if (bad != 0)
+		(void)slice_split(words.path, '?', &before, &query); /* false: no query */
+	words.path = before; /* a query's value never enters the log */
+	record_start(&f->request_record, false);
+	record_describe(&f->request_record, &words);
+	f->request_record.has_query = bad == 0 && !asterisk && target->has_query;
+	return bad;
+}
+
+static enum flow_progress refuse_target(struct flow *f, int bad)
+{
+	if (bad == -EILSEQ)
+		return refuse_request(f, REASON_DENY_SMUGGLING, 400,
+			"the path hides a dot segment, a separator or a control byte", NULL);
+	if (bad == -ENAMETOOLONG)
+		return refuse_request(f, REASON_DENY_LIMIT, 414, "the target is too long", NULL);
+	return refuse_request(
+		f, REASON_DENY_NAME_INVALID, 400, "the target is not a valid path", NULL);
+}
+
+/** One request on a known host: in a tunnel, or absolute-form. */
+static enum flow_progress judge_request(struct flow *f)
+{
+	const struct http1_request *r = &f->worker->request;
+	const struct target *target = &f->worker->target;
+	bool same = http1_request_names(r, f->scheme, &f->host, f->port);
+	int bad = describe_request(f, same || !f->open);
+	if (r->is_connect)
+		return refuse_request(
+			f, REASON_DENY_PROTOCOL, 0, "CONNECT inside of a tunnel", NULL);
+	if (!same && f->open)
+		return refuse_request(f, REASON_DENY_HOST_MISMATCH, 0,
+			"the request names another host than the tunnel", NULL);
+	if (!same)
+		return refuse_request(f, REASON_DENY_HOST_MISMATCH, 400,
+			"target and Host field name different hosts", NULL);
+	if (bad != 0)
+		return refuse_target(f, bad);
+	bool asterisk = r->form == HTTP1_FORM_ASTERISK;
+	struct policy_question q = question_of(f);
+	q.method = r->method;
+	q.path = asterisk ? SLICE("*") : target->path;
+	q.has_query = !asterisk && target->has_query;
+	q.encoded_slash = !asterisk && target->encoded_slash;
+	return decide_request(f, &q, asterisk ? NULL : target);
+}
+
+/** On the explicit door, outside of a tunnel: absolute-form http, or it is no request to a proxy. */
+static enum flow_progress judge_absolute(struct flow *f)
+{
+	const struct http1_request *r = &f->worker->request;
+	bool absolute = r->form == HTTP1_FORM_ABSOLUTE;
+	if (!absolute || r->scheme != POLICY_SCHEME_HTTP) {
+		struct record_words words = {.method = r->method, .path = r->target};
+		if (absolute)
+			words.host = slice_of(r->authority.name);
+		else if (r->has_host)
+			words.host = slice_of(r->host.name);
+		struct slice query;
+		(void)slice_split(words.path, '?', &words.path, &query); /* false: no query */
+		record_start(&f->request_record, false);
+		record_describe(&f->request_record, &words);
+		return refuse_request(f, REASON_DENY_PROTOCOL, 400,
+			absolute ? "https in an absolute target"
+				 : "a request without a host in its target",
+			absolute ? HINT_CONNECT : HINT_PROXY);
+	}
+	if (!host_equal(&f->host, &r->authority) || f->port != r->authority_port) {
+		flow_drop_upstream(f);
+		f->destination = (struct address){0};
+	}
+	f->host = r->authority;
+	f->port = r->authority_port;
+	f->scheme = POLICY_SCHEME_HTTP;
+	return judge_request(f);
+}
+
+enum flow_progress flow_step_head(struct flow *f)
+{
+	struct stream *c = f->client;
+	struct http_fault why;
+	bool progress = idle_upstream(f);
+	progress |= stream_peek(c);
+	enum http1_result result =
+		http1_parse_request(&f->scan, buf_slice(&c->in), &f->worker->request, &why);
+	if (result != HTTP1_DONE || !f->worker->request.is_connect) {
+		stream_take(c, c->peeked);
+	} else {
+		/* Of a CONNECT take the head alone: what follows is for TLS to read. */
+		size_t before = buf_len(&c->in) - c->peeked;
+		size_t len = f->worker->request.head.len;
+		stream_take(c, len > before ? len - before : 0);
+	}
+	if (result == HTTP1_MORE)
+		return head_unfinished(f, progress);
+	if (result == HTTP1_ERROR)
+		return refuse_malformed(f, &why);
+	return f->worker->request.is_connect ? judge_connect(f) : judge_absolute(f);
+}
+
+/** How setting up the tunnel failed; its record says so already. */
+static enum flow_progress tell_fault(struct flow *f)
+{
+	struct refusal r = {.reason = f->fault->reason,
+		.status = f->fault->status,
+		.error = f->fault->error,
+		.message = f->fault->detail,
+		.rule = f->rule,
+		.request = &f->worker->request,
+		.unrecorded = true};
+	return flow_refuse(f, &r);
+}
+
+enum flow_progress flow_step_request(struct flow *f)
+{
+	struct stream *c = f->client;
+	struct http_fault why;
+	bool progress = idle_upstream(f);
+	progress |= stream_fill(c);
+	enum http1_result result =
+		http1_parse_request(&f->scan, buf_slice(&c->in), &f->worker->request, &why);
+	if (result == HTTP1_MORE)
+		return head_unfinished(f, progress);
+	if (result == HTTP1_ERROR)
+		return refuse_malformed(f, &why);
+	return f->fault != NULL ? tell_fault(f) : judge_request(f);
+}

@@ -1,0 +1,112 @@
+/*
+ * The explicit door: accept, know the sandbox, begin a flow. Always drains: what nobody may have
+ * and what is over a limit is accepted and reset, so that it never fills the queue of others.
+ */
+#include "proxy/flow.h"
+#include "proxy/worker_state.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/log.h"
+
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+static void reset(int fd)
+{
+	struct linger now = {.l_onoff = 1, .l_linger = 0};
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)); /* else it ends in order */
+	(void)close(fd); /* nothing can be done about a failing close */
+}
+
+static int ends_of(int fd, const struct sockaddr_storage *peer, struct flow_ends *ret)
+{
+	struct sockaddr_storage own;
+	socklen_t len = sizeof(own);
+	if (getsockname(fd, (struct sockaddr *)&own, &len) < 0)
+		return -errno;
+	int r = address_from_sockaddr(
+		(const struct sockaddr *)peer, &ret->source, &ret->source_port);
+	if (r == 0)
+		r = address_from_sockaddr((struct sockaddr *)&own, &ret->proxy, &ret->proxy_port);
+	return r;
+}
+
+static void accepted(struct worker *w, int fd, const struct sockaddr_storage *peer)
+{
+	struct flow_ends ends;
+	int on = 1;
+	struct sandbox *s = NULL;
+	if (ends_of(fd, peer, &ends) == 0)
+		s = ident_find(&w->ident, &ends.source);
+	if (s == NULL) { /* not, or no longer, a sandbox of this worker */
+		reset(fd);
+		return;
+	}
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* speed only */
+	if (s->connections >= w->limits.connections)
+		flow_start_refused(w, s, fd, &ends);
+	else
+		flow_start(w, s, fd, &ends);
+}
+
+/** Out of descriptors: with the spare one take a connection off the queue and reset it. */
+static bool refuse_one(struct worker *w, int listener)
+{
+	if (w->spare_fd < 0)
+		return false;
+	fd_close(&w->spare_fd);
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		reset(fd);
+	w->spare_fd = fcntl(listener, F_DUPFD_CLOEXEC, 0);
+	log_event(LOG_LEVEL_WARN, "descriptors", "worker=%u left=none", w->context->index);
+	return fd >= 0;
+}
+
+static void on_listener(uv_poll_t *poll, int status, int events)
+{
+	struct worker *w = poll->data;
+	int listener = w->context->explicit_fd;
+	(void)status; /* accept4() says it, too */
+	(void)events;
+	for (unsigned i = 0; i < LISTENER_TURN_ACCEPTS; i++) {
+		struct sockaddr_storage peer;
+		socklen_t len = sizeof(peer);
+		int fd = accept4(
+			listener, (struct sockaddr *)&peer, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0) {
+			accepted(w, fd, &peer);
+			continue;
+		}
+		if (errno == EMFILE || errno == ENFILE) {
+			if (!refuse_one(w, listener))
+				return;
+			continue;
+		}
+		/* Of those that end in errors of the connection the queue may hold more. */
+		if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EBADF || errno == EINVAL)
+			return;
+	}
+}
+
+int listener_start(struct worker *w, struct failure *why)
+{
+	int fd = w->context->explicit_fd;
+	int flags = fcntl(fd, F_GETFL);
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return failure_errno(why, -errno, "the listener");
+	w->spare_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	int r = uv_poll_init(&w->loop, &w->listener, fd);
+	w->listener.data = w;
+	if (r == 0)
+		r = uv_poll_start(&w->listener, UV_READABLE, on_listener);
+	return r < 0 ? failure_set(why, r, "the listener can't be watched") : 0;
+}
+
+void listener_stop(struct worker *w)
+{
+	uv_close((uv_handle_t *)&w->listener, NULL);
+	fd_close(&w->spare_fd);
+}

@@ -1,0 +1,226 @@
+/* See record.h. */
+#include "proxy/flow_state.h"
+
+#include "audit/event.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/log.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#define UUID_TAIL_BYTES 12 /* the random end of a UUIDv7 */
+#define PLACE_BYTES     320
+
+/* OCSF 1.8 HTTP Activity. */
+enum http_activity { ACTIVITY_CONNECT = 1, ACTIVITY_OTHER = 99 };
+
+static const struct {
+	struct slice method;
+	unsigned activity;
+} activities[] = {
+	{SLICE("DELETE"), 2},
+	{SLICE("GET"), 3},
+	{SLICE("HEAD"), 4},
+	{SLICE("OPTIONS"), 5},
+	{SLICE("POST"), 6},
+	{SLICE("PUT"), 7},
+	{SLICE("TRACE"), 8},
+	{SLICE("PATCH"), 9},
+};
+
+void record_start(struct record *r, bool connect)
+{
+	assert(!r->live);
+	*r = (struct record){.live = true,
+		.connect = connect,
+		.slot = -1,
+		.reason = REASON_ALLOW_RULE,
+		.start_ms = clock_wall_ms()};
+	(void)uuid_new(r->uid);
+	(void)snprintf(r->request_id, sizeof(r->request_id), "req-%s",
+		r->uid + UUID_TEXT_BYTES - 1 - UUID_TAIL_BYTES);
+}
+
+static struct slice words_copy(char **to, struct slice from)
+{
+	struct slice copy = {*to, from.len};
+	if (from.len > 0)
+		memcpy(*to, from.ptr, from.len);
+	*to += from.len;
+	return copy;
+}
+
+void record_describe(struct record *r, const struct record_words *words)
+{
+	size_t len = words->method.len + words->path.len + words->user_agent.len + words->host.len +
+		words->claims.len;
+	free(r->text);
+	r->text = malloc(len + 1);
+	r->method = r->path = r->user_agent = r->host = r->claims = (struct slice){0};
+	if (r->text == NULL)
+		return;
+	char *to = r->text;
+	r->method = words_copy(&to, words->method);
+	r->path = words_copy(&to, words->path);
+	r->user_agent = words_copy(&to, words->user_agent);
+	r->host = words_copy(&to, words->host);
+	r->claims = words_copy(&to, words->claims);
+}
+
+static unsigned activity(const struct record *r)
+{
+	if (r->connect)
+		return ACTIVITY_CONNECT;
+	for (size_t i = 0; i < array_size(activities); i++) {
+		if (slice_equal(r->method, activities[i].method))
+			return activities[i].activity;
+	}
+	return ACTIVITY_OTHER;
+}
+
+static void fill_rule(const struct record *r, struct audit_event *e, char *place, size_t capacity)
+{
+	const struct rule *rule = r->rule;
+	if (rule == NULL)
+		return;
+	(void)snprintf(place, capacity, "%s:%u", rule->file, rule->line);
+	e->rule_id = rule->id;
+	e->rule_place = place;
+	e->rule_text = rule->text;
+	e->rule_owner = rule->owner;
+	e->rule_ticket = rule->ticket;
+	e->rule_allows = rule->allow;
+}
+
+static void fill_names(const struct flow *f, const struct record *r, struct audit_event *e)
+{
+	struct slice host = slice_of(f->host.name);
+	e->host = r->host.len > 0 ? r->host : host;
+	if (r->claims.len > 0) {
+		e->connect_host = host;
+		if (r->connect)
+			e->sni = r->claims;
+		else
+			e->host_header = r->claims;
+	} else if (f->tls_info != NULL && f->host.kind == HOST_NAME) {
+		e->sni = host;
+	}
+}
+
+static void fill_tls(const struct flow *f, struct audit_event *e)
+{
+	if (f->tls_info == NULL)
+		return;
+	e->tls_version = f->tls_info->version;
+	e->tls_cipher = f->tls_info->cipher;
+	e->tls_certificate_subject = f->tls_info->subject;
+	e->tls_certificate_issuer = f->tls_info->issuer;
+}
+
+static struct audit_event event_of(const struct flow *f, const struct record *r)
+{
+	const struct profile *profile = f->sandbox->profile;
+	struct audit_event e = {
+		.class = AUDIT_HTTP,
+		.activity = activity(r),
+		.reason = r->reason,
+		.uid = r->uid,
+		.correlation = r->request_id,
+		.start_ms = r->start_ms,
+		.sandbox_id = f->sandbox->id,
+		.profile = profile_name(profile),
+		.policy_version = profile_digest(profile),
+		.door = "explicit",
+		.tls_mode = f->tunnel ? "inspect" : NULL,
+		.connection = f->id,
+		.source = f->ends.source,
+		.source_port = f->ends.source_port,
+		.destination = f->destination,
+		.destination_port = f->port,
+		.method = r->connect ? SLICE("CONNECT") : r->method,
+		.path = r->path,
+		.has_query = r->has_query,
+		.user_agent = r->user_agent,
+		.content_type = slice_of(r->content_type),
+		.status = r->status,
+		.bytes_in = r->bytes_in,
+		.bytes_out = r->bytes_out,
+		.proxy = f->ends.proxy,
+		.proxy_port = f->ends.proxy_port,
+	};
+	if (!r->connect)
+		e.scheme = f->scheme == POLICY_SCHEME_HTTPS ? SLICE("https") : SLICE("http");
+	fill_names(f, r, &e);
+	fill_tls(f, &e);
+	return e;
+}
+
+static int entry_write(
+	struct flow *f, const struct record *r, struct audit_event *e, struct audit_entry *ret)
+{
+	char place[PLACE_BYTES];
+	struct buf *line = &f->worker->line;
+	fill_rule(r, e, place, sizeof(place));
+	buf_clear(line);
+	int written = audit_event_write(e, line, &ret->metadata_end);
+	ret->line = buf_slice(line);
+	return written;
+}
+
+/** One alarm a second at most: a full log is loud, not a flood. */
+static void alarm_full(struct worker *w, int code)
+{
+	uint64_t now = clock_monotonic_ns();
+	if (w->full_logged_ns != 0 && now - w->full_logged_ns < NS_PER_SEC)
+		return;
+	w->full_logged_ns = now;
+	log_event(LOG_LEVEL_ERROR, "audit-full", "worker=%u error=%d", w->context->index, -code);
+}
+
+int record_open(struct flow *f, struct record *r)
+{
+	struct worker *w = f->worker;
+	struct audit_event e = event_of(f, r);
+	struct audit_entry entry;
+	int slot = audit_ring_has_room(w->context->ring) ? entry_write(f, r, &e, &entry) : -ENOSPC;
+	if (slot == 0)
+		slot = audit_ring_open(w->context->ring, entry);
+	if (slot < 0) {
+		alarm_full(w, slot);
+		return -ENOSPC;
+	}
+	r->slot = slot;
+	return 0;
+}
+
+static void wake_recorder(struct worker *w)
+{
+	/* A recorder that is being restarted looks by itself. */
+	if (audit_ring_wants_wake(w->context->ring))
+		(void)!write(w->context->recorder_fd, "", 1);
+}
+
+int record_close(struct flow *f, struct record *r, const char *detail, const char *suggestion)
+{
+	struct worker *w = f->worker;
+	struct audit_event e = event_of(f, r);
+	struct audit_entry entry;
+	assert(r->live);
+	e.end_ms = clock_wall_ms();
+	e.detail = detail;
+	e.suggestion = suggestion;
+	int written = entry_write(f, r, &e, &entry);
+	if (written == 0)
+		written = audit_ring_finish(w->context->ring, r->slot, entry);
+	if (written < 0)
+		alarm_full(w, written); /* an open slot stays, and is completed as recovered */
+	else
+		wake_recorder(w);
+	free(r->text);
+	r->text = NULL;
+	r->method = r->path = r->user_agent = r->host = r->claims = (struct slice){0};
+	r->live = false; /* the ids stay, for who still has to tell the client */
+	r->slot = -1;
+	return written < 0 ? -ENOSPC : 0;
+}

@@ -1,0 +1,52 @@
+/*
+ * What the audit will know of one decision: opened in the ring before anything leaves, finished
+ * with how it ended. A CONNECT has one, and each request inside has its own.
+ */
+#ifndef ECLUSA_PROXY_RECORD_H
+#define ECLUSA_PROXY_RECORD_H
+
+#include "common/id.h"
+#include "proxy/http1.h"
+
+#define RECORD_REQUEST_ID_BYTES 20
+#define RECORD_TYPE_BYTES       64
+
+struct flow;
+
+/** Zero-initialise; record_start() begins. @reason, @rule, @status and the counts are set by the steps. */
+struct record {
+	bool live;
+	bool connect;
+	int slot; /* in the ring; -1 */
+	enum reason reason;
+	const struct rule *rule;
+	unsigned status;
+	uint64_t bytes_in, bytes_out;
+	uint64_t start_ms;
+	char uid[UUID_TEXT_BYTES];
+	char request_id[RECORD_REQUEST_ID_BYTES];
+	char content_type[RECORD_TYPE_BYTES];
+	bool has_query;
+	char *text; /* what the slices point into */
+	struct slice method, path, user_agent;
+	struct slice host;   /* as the peer wrote it, where it is no host */
+	struct slice claims; /* another host that SNI or Host named */
+};
+
+/** A new record, with ids, reason allow.rule and no slot. */
+void record_start(struct record *r, bool connect);
+/** What a peer said, copied by record_describe(). */
+struct record_words {
+	struct slice method, path, user_agent, host, claims;
+};
+/** Copy what the peer said. Without memory the record has no words. */
+void record_describe(struct record *r, const struct record_words *words);
+/** The decision enters the ring. @return 0, -ENOSPC: what can't be recorded must not be done. */
+int record_open(struct flow *f, struct record *r);
+/**
+ * Finish with what the record says now. @detail one sentence or NULL. @suggestion --allow text or
+ * NULL. @return 0; -ENOSPC: nothing was recorded (only without a slot).
+ */
+int record_close(struct flow *f, struct record *r, const char *detail, const char *suggestion);
+
+#endif

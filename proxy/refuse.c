@@ -1,0 +1,156 @@
+/* Saying no, and saying what failed: to the audit first, then to the client. See flow_state.h. */
+#include "proxy/flow_state.h"
+
+#include "common/cleanup.h"
+#include "proxy/denial.h"
+
+#include <stdio.h>
+
+#define SUGGESTION_BYTES 1024
+
+static bool head_asked(const struct flow *f, const struct refusal *r)
+{
+	if (r->request != NULL)
+		return r->request->is_head;
+	return f->state == FLOW_EXCHANGE && f->x.head_request;
+}
+
+static int refusal_write(
+	struct flow *f, const struct refusal *r, const struct record *record, const char *allow)
+{
+	struct slice host = slice_of(f->host.name);
+	struct denial d = {
+		.reason = r->reason,
+		.status = r->status,
+		.error = r->error,
+		.message = r->message != NULL && r->message[0] != '\0' ? r->message : NULL,
+		.host = record->host.len > 0 ? record->host : host,
+		.port = f->port,
+		.method = record->connect ? SLICE("CONNECT") : record->method,
+		.path = record->path,
+		.rule = r->rule,
+		.hint = r->hint,
+		.allow = allow,
+		.request_id = record->request_id,
+		.head = head_asked(f, r),
+	};
+	return denial_write(&d, &f->client->out);
+}
+
+/** What a refusal becomes that nobody could write down. */
+static void refusal_unrecorded(struct flow *f, const struct refusal *r, size_t from)
+{
+	struct refusal full = {.reason = REASON_DENY_AUDIT_FULL, .request = r->request};
+	buf_drop_end(&f->client->out, buf_len(&f->client->out) - from);
+	if (refusal_write(f, &full, &f->request_record, NULL) < 0)
+		f->cut = true;
+}
+
+static void refusal_record(struct flow *f, const struct refusal *r, struct record *record,
+	const char *allow, size_t from)
+{
+	record->reason = r->reason;
+	if (r->rule != NULL)
+		record->rule = r->rule;
+	record->status = r->status != 0 ? r->status : (unsigned)reason_status(r->reason);
+	record->bytes_in = buf_len(&f->client->out) - from;
+	if (record_close(f, record, r->message, allow) < 0)
+		refusal_unrecorded(f, r, from);
+}
+
+enum flow_progress flow_refuse(struct flow *f, const struct refusal *r)
+{
+	char allow[SUGGESTION_BYTES] = "";
+	size_t from = buf_len(&f->client->out);
+	struct record *record = flow_record(f);
+	if (r->unrecorded)
+		record = &f->connect_record;
+	else if (record == NULL) {
+		record = &f->request_record;
+		record_start(record, false);
+	}
+	if (r->question != NULL)
+		(void)policy_suggest(r->question, allow, sizeof(allow));
+	if (refusal_write(f, r, record, allow) < 0)
+		f->cut = true; /* no memory for words: it is refused all the same */
+	if (!r->unrecorded)
+		refusal_record(f, r, record, allow[0] != '\0' ? allow : NULL, from);
+	stream_reset(ptr_take(f->upstream)); /* a request sent in part must not look complete */
+	if (f->cut || f->client->broken)
+		return flow_over(f, NULL);
+	return flow_move(f, FLOW_REFUSE);
+}
+
+enum flow_progress flow_refuse_fault(
+	struct flow *f, const struct http_fault *fault, const struct record_words *words)
+{
+	struct refusal r = {
+		.reason = fault->reason, .status = fault->status, .message = fault->detail};
+	if (flow_record(f) == NULL || !f->request_record.live) {
+		record_start(&f->request_record, slice_equal(words->method, SLICE("CONNECT")));
+		record_describe(&f->request_record, words);
+	}
+	return flow_refuse(f, &r);
+}
+
+enum flow_progress flow_refuse_silently(struct flow *f, enum reason reason, const char *detail)
+{
+	struct record *record = flow_record(f);
+	if (record != NULL) {
+		record->reason = reason;
+		/* Its slot was opened when the tunnel was allowed, so there is room. */
+		(void)record_close(f, record, detail, NULL);
+	}
+	return flow_move(f, FLOW_LINGER);
+}
+
+/** Keep the failure until the client's handshake is through: then it can be told. */
+static enum flow_progress keep_fault(struct flow *f, const struct flow_fault *fault)
+{
+	f->fault = malloc(sizeof(*f->fault));
+	if (f->fault == NULL)
+		return flow_reset(f, fault->reason, fault->detail);
+	*f->fault = *fault;
+	f->connect_record.reason = fault->reason;
+	f->connect_record.status = fault->status;
+	(void)record_close(f, &f->connect_record, fault->detail, NULL); /* has a slot: has room */
+	return flow_move(f, FLOW_LEAF);
+}
+
+enum flow_progress flow_upstream_failed(struct flow *f, const struct flow_fault *fault)
+{
+	dial_free(ptr_take(f->dial));
+	stream_reset(ptr_take(f->upstream));
+	if (f->tunnel && !f->open && f->state != FLOW_RESOLVE)
+		return keep_fault(f, fault);
+	struct refusal r = {.reason = fault->reason,
+		.status = fault->status,
+		.error = fault->error,
+		.message = fault->detail,
+		.rule = f->rule};
+	return flow_refuse(f, &r);
+}
+
+enum flow_progress flow_step_refuse(struct flow *f)
+{
+	bool progress = stream_flush(f->client);
+	if (f->client->broken || f->client->mute)
+		return flow_over(f, NULL);
+	if (buf_len(&f->client->out) == 0)
+		return flow_move(f, FLOW_LINGER);
+	return progress ? FLOW_AGAIN : FLOW_WAIT;
+}
+
+enum flow_progress flow_step_linger(struct flow *f)
+{
+	struct stream *c = f->client;
+	flow_drop_upstream(f);
+	stream_end(c);
+	if (c->ended || c->broken || c->mute)
+		return flow_over(f, NULL);
+	size_t thrown = stream_discard(c);
+	f->lingered += (uint32_t)thrown;
+	if (c->ended || c->broken || f->lingered > LINGER_BYTES_MAX)
+		return flow_over(f, NULL);
+	return thrown > 0 ? FLOW_AGAIN : FLOW_WAIT;
+}

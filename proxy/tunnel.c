@@ -1,0 +1,153 @@
+/* A new tunnel's TLS towards the sandbox: hello parked and judged, leaf, handshake. See flow_state.h. */
+#include "proxy/flow_state.h"
+
+#include <assert.h>
+
+#define ESTABLISHED "HTTP/1.1 200 Connection established\r\n\r\n"
+
+enum flow_progress flow_step_establish(struct flow *f)
+{
+	struct stream *c = f->client;
+	if (buf_len(&c->out) == 0 && buf_append_text(&c->out, ESTABLISHED) < 0)
+		return flow_reset(f, REASON_ERROR_INTERNAL, "out of memory");
+	(void)stream_flush(c); /* what is left shows below */
+	if (c->broken || c->mute)
+		return flow_over(f, "the client went away before TLS began");
+	if (buf_len(&c->out) > 0)
+		return FLOW_WAIT;
+	c->readable = true;
+	stream_trim(c);
+	/* The client is busy with its ClientHello: a good moment for the 24 ms that the roots take, once. */
+	struct failure why = {0};
+	(void)tls_upstream_context_load(f->worker->tls_world, &why); /* the session says it again */
+	return flow_move(f, FLOW_HELLO);
+}
+
+static enum flow_progress hello_wait(struct flow *f)
+{
+	f->client->readable = false;
+	return FLOW_WAIT;
+}
+
+static enum flow_progress hello_begin(struct flow *f)
+{
+	struct tls_session *session = NULL;
+	if (tls_session_new_server(f->worker->tls_sandbox, f->client->fd, &session) < 0)
+		return flow_reset(f, REASON_ERROR_INTERNAL, "out of memory");
+	stream_start_tls(f->client, session);
+	return FLOW_AGAIN;
+}
+
+/** The first bytes decide whether this is TLS at all; they stay in the socket. */
+static enum flow_progress hello_first(struct flow *f)
+{
+	switch (tls_peek(f->client->fd)) {
+	case TLS_PEEK_NOTHING:
+		return hello_wait(f);
+	case TLS_PEEK_CLOSED:
+		return flow_over(f, "the client closed the tunnel before TLS began");
+	case TLS_PEEK_OTHER:
+		return flow_refuse_silently(f, REASON_DENY_NOT_TLS,
+			"the first bytes in the tunnel are no TLS handshake");
+	case TLS_PEEK_TLS:
+		break;
+	}
+	return hello_begin(f);
+}
+
+static enum flow_progress hello_judge(struct flow *f)
+{
+	struct host name;
+	switch (tls_session_hello(f->client->tls, &name)) {
+	case TLS_HELLO_NO_NAME: /* the CONNECT target stands for it */
+		return flow_move(f, FLOW_DIAL);
+	case TLS_HELLO_NAME:
+		if (host_equal(&name, &f->host))
+			return flow_move(f, FLOW_DIAL);
+		struct record_words words = {.claims = slice_of(name.name)};
+		record_describe(&f->connect_record, &words);
+		break;
+	case TLS_HELLO_MALFORMED:
+		break;
+	}
+	tls_session_refuse(f->client->tls);
+	(void)stream_handshake(f->client); /* sends the alert; says TLS_ERROR */
+	return flow_refuse_silently(
+		f, REASON_DENY_SNI_MISMATCH, "the ClientHello does not name the tunnel's host");
+}
+
+static enum flow_progress handshake_failed(struct flow *f)
+{
+	return flow_refuse_silently(f, f->client->fault.reason, f->client->fault.detail);
+}
+
+enum flow_progress flow_step_hello(struct flow *f)
+{
+	if (f->client->tls == NULL)
+		return hello_first(f);
+	switch (stream_handshake(f->client)) {
+	case TLS_PARKED:
+		return hello_judge(f);
+	case TLS_WANT_READ:
+	case TLS_WANT_WRITE:
+		return FLOW_WAIT;
+	case TLS_DONE:
+	case TLS_CLOSED:
+	case TLS_ERROR:
+		break;
+	}
+	return handshake_failed(f);
+}
+
+static void on_leaf(void *flow, bool failed)
+{
+	struct flow *f = flow;
+	f->leaf_failed = failed;
+	flow_run(f);
+}
+
+enum flow_progress flow_step_leaf(struct flow *f)
+{
+	struct leaf *leaf = keeper_client_find(f->worker->keeper, &f->host);
+	if (leaf != NULL) {
+		if (tls_session_use_leaf(f->client->tls, leaf) < 0)
+			return flow_refuse_silently(
+				f, REASON_ERROR_INTERNAL, "the certificate can't be used");
+		return flow_move(f, FLOW_CLIENT_TLS);
+	}
+	if (f->leaf.at != NULL)
+		return FLOW_WAIT;
+	if (!f->leaf_failed) {
+		f->leaf.wake = on_leaf;
+		f->leaf.arg = f;
+		f->leaf_failed = keeper_client_ask(f->worker->keeper, &f->host, &f->leaf) < 0;
+	}
+	if (f->leaf_failed)
+		return flow_refuse_silently(
+			f, REASON_ERROR_INTERNAL, "no certificate for this host could be made");
+	return FLOW_WAIT;
+}
+
+/** The client gave up, usually since it does not trust the run's CA: nothing was refused here. */
+static enum flow_progress client_gave_up(struct flow *f)
+{
+	f->cut = f->client->broken;
+	return flow_over(f, f->client->fault.detail);
+}
+
+enum flow_progress flow_step_client_tls(struct flow *f)
+{
+	switch (stream_handshake(f->client)) {
+	case TLS_DONE:
+		f->open = true;
+		return flow_move(f, FLOW_REQUEST);
+	case TLS_WANT_READ:
+	case TLS_WANT_WRITE:
+		return FLOW_WAIT;
+	case TLS_PARKED:
+	case TLS_CLOSED:
+	case TLS_ERROR:
+		break;
+	}
+	return client_gave_up(f);
+}

@@ -1,0 +1,216 @@
+/* See worker.h. Builds what flows share, listens to super, ends in order. */
+#include "proxy/worker_state.h"
+
+#include "audit/event.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "ipc/channel.h"
+#include "proxy/flow.h"
+
+#include <fcntl.h>
+#include <signal.h>
+
+static void sandbox_end(struct sandbox *s)
+{
+	if (s == NULL)
+		return;
+	flow_cut_all(s);
+	free(s);
+}
+
+static void sandbox_add(struct worker *w, struct message_sandbox *message)
+{
+	const struct profile *profile;
+	struct sandbox *old = NULL;
+	struct failure why = {0};
+	message->profile[sizeof(message->profile) - 1] = '\0';
+	int r = policy_profile(w->context->policy, message->profile, &profile, &why);
+	if (r == 0)
+		r = ident_add(&w->ident, message, profile, &old);
+	if (r < 0) {
+		message_send_failed(w->context->channel_fd, r,
+			why.text[0] != '\0' ? why.text : "the worker can't add the sandbox");
+		return;
+	}
+	sandbox_end(old);
+	message->header.kind = MESSAGE_SANDBOX_ADDED;
+	r = channel_send(w->context->channel_fd, message, sizeof(*message), NULL, 0);
+	if (r < 0)
+		log_event(LOG_LEVEL_ERROR, "super-channel", "worker=%u error=%d", w->context->index,
+			-r);
+}
+
+static void worker_stop(struct worker *w)
+{
+	w->stopping = true;
+	uv_stop(&w->loop);
+}
+
+union super_message {
+	struct message_header header;
+	struct message_sandbox sandbox;
+};
+
+static void message_handle(struct worker *w, union super_message *m, int len)
+{
+	bool sandbox = len == (int)sizeof(m->sandbox);
+	if (len < (int)sizeof(m->header))
+		return;
+	if (m->header.kind == MESSAGE_SANDBOX_ADD && sandbox)
+		sandbox_add(w, &m->sandbox);
+	else if (m->header.kind == MESSAGE_SANDBOX_REMOVE && sandbox)
+		sandbox_end(ident_remove(&w->ident, &m->sandbox.address));
+	else if (m->header.kind == MESSAGE_PROXY_FINISH)
+		worker_stop(w);
+}
+
+static void on_super(uv_poll_t *poll, int status, int events)
+{
+	struct worker *w = poll->data;
+	(void)status; /* receiving says it, too */
+	(void)events;
+	while (!w->stopping) {
+		union super_message m;
+		int r = channel_receive(w->context->channel_fd, &m, sizeof(m), NULL, 0, NULL);
+		if (r == -EAGAIN)
+			return;
+		if (r <= 0)
+			worker_stop(w);
+		else
+			message_handle(w, &m, r);
+	}
+}
+
+static int channel_start(struct worker *w, struct failure *why)
+{
+	int flags = fcntl(w->context->channel_fd, F_GETFL);
+	if (flags < 0 || fcntl(w->context->channel_fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return failure_errno(why, -errno, "super's channel");
+	int r = uv_poll_init(&w->loop, &w->channel, w->context->channel_fd);
+	w->channel.data = w;
+	if (r == 0)
+		r = uv_poll_start(&w->channel, UV_READABLE, on_super);
+	return r < 0 ? failure_set(why, r, "super's channel can't be watched") : 0;
+}
+
+static int resolver_start(struct worker *w, struct failure *why)
+{
+	const struct message_proxy_start *start = w->context->start;
+	struct resolve_server servers[MESSAGE_RESOLVERS_MAX];
+	size_t count = start->resolver_count < MESSAGE_RESOLVERS_MAX ? start->resolver_count
+								     : MESSAGE_RESOLVERS_MAX;
+	for (size_t i = 0; i < count; i++)
+		servers[i] = (struct resolve_server){
+			.address = start->resolvers[i].address, .port = start->resolvers[i].port};
+	struct resolve_options options = {.loop = &w->loop,
+		.servers = servers,
+		.server_count = count,
+		.hosts = w->context->hosts,
+		.limits = &w->limits};
+	return resolve_channel_new(&options, &w->resolve, why);
+}
+
+static int tls_start(struct worker *w, struct failure *why)
+{
+	const struct worker_context *c = w->context;
+	int r = leaf_key_new(&w->leaf_key, why);
+	if (r == 0)
+		r = tls_server_context_new(w->leaf_key, &w->tls_sandbox, why);
+	if (r == 0)
+		r = tls_upstream_context_new(
+			c->ca_bundle_fd, c->upstream_ca_fd, &w->tls_world, why);
+	if (r == 0)
+		r = keeper_client_new(&w->loop, c->keeper_fd, w->leaf_key, &w->keeper, why);
+	return r;
+}
+
+/** Set deadlines for tests: ECLUSA_LIMITS, as super got it. */
+static int limits_start(struct worker *w, struct failure *why)
+{
+	const char *text = getenv("ECLUSA_LIMITS");
+	w->limits = w->context->limits != NULL ? *w->context->limits : limits_default();
+	if (text != NULL && limits_parse(slice_of(text), &w->limits) < 0)
+		return failure_set(why, -EINVAL, "ECLUSA_LIMITS is not key=number,...");
+	return 0;
+}
+
+static int worker_start(struct worker *w, struct failure *why)
+{
+	/* Peers that go away are errors of a write, not the end of the process. */
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	if (sigaction(SIGPIPE, &ignore, NULL) < 0)
+		return failure_errno(why, -errno, "signals");
+	int r = limits_start(w, why);
+	if (r == 0)
+		r = guard_open(&w->guard, why);
+	if (r == 0)
+		r = resolver_start(w, why);
+	if (r == 0)
+		r = tls_start(w, why);
+	if (r == 0)
+		r = listener_start(w, why);
+	if (r == 0)
+		r = channel_start(w, why);
+	return r;
+}
+
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+	(void)arg;
+	if (!uv_is_closing(handle))
+		uv_close(handle, NULL);
+}
+
+/** Cut every flow, finish every record, release everything. */
+static void worker_end(struct worker *w)
+{
+	for (struct sandbox *s = ident_take(&w->ident); s != NULL; s = ident_take(&w->ident))
+		sandbox_end(s);
+	(void)uv_run(&w->loop, UV_RUN_NOWAIT); /* handles of flows are released here */
+	resolve_channel_free(w->resolve);
+	keeper_client_free(w->keeper);
+	uv_walk(&w->loop, close_handle, NULL); /* what is ours: listener, channel, turns */
+	(void)uv_run(&w->loop, UV_RUN_DEFAULT);
+	(void)uv_loop_close(&w->loop); /* nothing is left in it */
+	tls_upstream_context_free(w->tls_world);
+	tls_server_context_free(w->tls_sandbox);
+	leaf_key_free(w->leaf_key);
+	guard_close(&w->guard);
+	fd_close(&w->spare_fd);
+	buf_fini(&w->line);
+}
+
+static void tell_finished(const struct worker_context *context)
+{
+	struct message_header finished = {.kind = MESSAGE_PROXY_FINISHED};
+	/* If super is gone, nobody waits for it. */
+	(void)channel_send(context->channel_fd, &finished, sizeof(finished), NULL, 0);
+}
+
+int worker_run(const struct worker_context *context)
+{
+	struct failure why = {0};
+	struct worker *w = calloc(1, sizeof(*w));
+	if (w == NULL || uv_loop_init(&w->loop) < 0) {
+		free(w);
+		return EXIT_FAILURE;
+	}
+	w->context = context;
+	w->spare_fd = -1;
+	w->guard.netlink_fd = -1;
+	w->ready_end = &w->ready;
+	buf_init(&w->line, 4 * AUDIT_LINE_BYTES_MAX);
+	(void)uv_idle_init(&w->loop, &w->turns); /* can't fail */
+	w->turns.data = w;
+	int r = worker_start(w, &why);
+	if (r < 0)
+		log_event(LOG_LEVEL_ERROR, "worker-start", "worker=%u error=\"%s\"", context->index,
+			why.text);
+	else
+		(void)uv_run(&w->loop, UV_RUN_DEFAULT);
+	worker_end(w);
+	if (r == 0)
+		tell_finished(context);
+	free(w);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,45 @@
+/* What a worker has one of, shared by its flows. Inside of the data plane only. */
+#ifndef ECLUSA_PROXY_WORKER_STATE_H
+#define ECLUSA_PROXY_WORKER_STATE_H
+
+#include "proxy/guard.h"
+#include "proxy/http1.h"
+#include "proxy/ident.h"
+#include "proxy/keeper_client.h"
+#include "proxy/resolve.h"
+#include "proxy/tls.h"
+#include "proxy/worker.h"
+
+struct worker {
+	const struct worker_context *context;
+	struct limits limits;
+	uv_loop_t loop;
+	uv_poll_t channel;
+	uv_poll_t listener;
+	uv_idle_t turns; /* runs while flows are ready */
+	int spare_fd;    /* given up for a moment to refuse a connection when descriptors run out */
+	bool stopping;
+	struct ident ident;
+	struct guard guard;
+	struct resolve_channel *resolve;
+	struct leaf_key *leaf_key;
+	struct keeper_client *keeper;
+	struct tls_upstream_context *tls_world;
+	struct tls_server_context *tls_sandbox;
+	struct flow *ready; /* flows that used up their turn */
+	struct flow **ready_end;
+	uint64_t connections; /* accepted so far; numbers them */
+	uint64_t full_logged_ns;
+
+	/* One each, since they are large: filled and used within one step of one flow. */
+	struct http1_request request;
+	struct http1_response response;
+	struct target target;
+	struct buf line;
+};
+
+/** Accept what waits on the explicit listener. */
+int listener_start(struct worker *w, struct failure *why);
+void listener_stop(struct worker *w);
+
+#endif
