@@ -1,0 +1,73 @@
+"""`eclusa policy lint`: findings with their place, and an exit status that a pipeline can use."""
+import json
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from lab.eclusa import program
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def lint(*args):
+    return subprocess.run([program(), "policy", "lint", *map(str, args)], capture_output=True, text=True, timeout=30)
+
+
+def test_a_clean_policy_says_nothing(tmp_path):
+    path = tmp_path / "a.allow"
+    path.write_text("policy 1\n[profile p]\nallow a.test\n")
+    ran = lint(path)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def test_findings_have_their_place_and_status_1(tmp_path):
+    path = tmp_path / "a.allow"
+    path.write_text("policy 1\n[profile p]\nallow a.test reqbody=1\nallow *.test\n")
+    ran = lint(path)
+    assert ran.returncode == 1
+    assert ran.stdout.splitlines() == [
+        f"{path}:3:14: error: unknown-attribute: unknown attribute 'reqbody'; did you mean req-body?",
+        f"{path}:4:7: error: host: the wildcard covers a whole public suffix; name at least two labels",
+    ]
+    ran = lint("--json", path)
+    assert ran.returncode == 1
+    said = json.loads(ran.stdout)
+    assert said["errors"] == 2
+    assert said["findings"][1] == {
+        "file": str(path), "line": 4, "column": 7, "severity": "error", "code": "host",
+        "text": "the wildcard covers a whole public suffix; name at least two labels"}
+
+
+def test_a_wrong_expectation_is_a_finding(tmp_path):
+    path = tmp_path / "a.allow"
+    path.write_text("policy 1\n[profile p]\nallow a.test\nexpect allow GET https://b.test/\n")
+    ran = lint(path)
+    assert ran.returncode == 1
+    assert ran.stdout.startswith(f"{path}:4:1: error: expect: expected allow, got deny.default")
+
+
+@pytest.mark.parametrize("args", [["/nonexistent/policy"], [], ["--unknown"], [""]])
+def test_what_cannot_be_read_is_status_2(args):
+    ran = lint(*args)
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    assert len(ran.stderr.splitlines()) == 1
+
+
+def test_the_shipped_files_are_clean():
+    for path in [ROOT / "allowlists", *(ROOT / "allowlists").glob("*.allow")]:
+        assert lint(path).returncode == 0, path
+
+
+def test_the_policies_of_the_tutorial_are_clean(tmp_path):
+    blocks = re.findall(r"^```\n(policy 1\n.*?)^```", (ROOT / "allowlists/README.md").read_text(), re.S | re.M)
+    assert len(blocks) == 2
+    (tmp_path / "common").mkdir()
+    (tmp_path / "common/deny-always.allow").write_text("policy 1\n")
+    for block in blocks:
+        path = tmp_path / "a.allow"
+        path.write_text(block)
+        ran = lint(path)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
