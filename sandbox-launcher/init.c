@@ -246,11 +246,15 @@ static void report_usage(struct init_report *report)
 		(void)slice_copy(slice_of(full), report->text, sizeof(report->text)); /* it fits */
 }
 
-static void finish(enum init_report_kind kind, int value) __attribute__((noreturn));
-static void finish(enum init_report_kind kind, int value)
+/* @cpu_ns: what is known beyond those that were reaped. */
+static void finish(enum init_report_kind kind, int value, uint64_t cpu_ns)
+	__attribute__((noreturn));
+static void finish(enum init_report_kind kind, int value, uint64_t cpu_ns)
 {
 	struct init_report report = {.kind = (uint32_t)kind, .value = value};
 	report_usage(&report);
+	if (report.cpu_ns < cpu_ns)
+		report.cpu_ns = cpu_ns;
 	report_send(FD_REPORT, &report);
 	_exit(0); /* the kernel kills whoever is left in the pid namespace */
 }
@@ -262,7 +266,7 @@ static void reap(pid_t program)
 	pid_t pid;
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		if (pid == program)
-			finish(INIT_REPORT_EXITED, status);
+			finish(INIT_REPORT_EXITED, status, 0);
 }
 
 static void supervise(const struct init_job *job, pid_t program, const sigset_t *watched)
@@ -276,8 +280,9 @@ static void supervise(const struct init_job *job, pid_t program, const sigset_t 
 			reap(program);
 		else if (number > 0)
 			(void)kill(program, number); /* it may just have ended */
-		if (poll_cpu && limits_cpu_of_all_ns() >= job->spec->cpu_time_ns)
-			finish(INIT_REPORT_CPU, 0);
+		uint64_t used = poll_cpu ? limits_cpu_of_all_ns() : 0;
+		if (used >= job->spec->cpu_time_ns)
+			finish(INIT_REPORT_CPU, 0, used);
 	}
 }
 
@@ -297,7 +302,7 @@ void init_main(const struct init_job *job)
 	pid_t program = -1;
 	int r = start_program(job, &program);
 	if (r < 0)
-		finish(INIT_REPORT_EXEC_FAILED, -r);
+		finish(INIT_REPORT_EXEC_FAILED, -r, 0);
 	/* the program's streams end with the program */
 	for (int i = 0; i < 3; i++)
 		(void)close(i); /* inherited, open */

@@ -1,0 +1,699 @@
+"""
+The executor without network: what a sandboxed program can see, reach and leave, and how its end is told. Everything runs
+as root and as an ordinary user; one behaviour a test.
+"""
+import ctypes
+import glob
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import pytest
+
+from lab.eclusa import USER_UID, install, program, read_audit
+
+PYTHON = "/usr/bin/python3"
+ENVIRONMENT = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "CALLERS_SECRET": "hunter2", "LD_DEBUG_OUTPUT": "/tmp/x"}
+
+
+class Box:
+    """eclusa as root or as an ordinary user, with folders of its own."""
+
+    def __init__(self, user):
+        self.user = user
+        self.folder = tempfile.mkdtemp(prefix="eclusa-sandbox-")
+        os.chmod(self.folder, 0o755)
+        # without network only eclusa itself is needed
+        self.program = install(os.path.join(self.folder, "bin"), ("eclusa-netd", "eclusa-proxy")) if user else program()
+        self.home = self.make_folder("home")
+        self.audit = self.make_folder("audit")
+
+    def make_folder(self, name):
+        path = os.path.join(self.folder, name)
+        os.mkdir(path, 0o755)
+        if self.user:
+            os.chown(path, self.user, self.user)
+        return path
+
+    def write(self, name, text, mode=0o600):
+        """A file of the caller's own."""
+        path = os.path.join(self.home, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, mode)
+        if self.user:
+            os.chown(path, self.user, self.user)
+        return path
+
+    def words(self, *args):
+        drop = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", "--"] if self.user else []
+        return [*drop, self.program, "run", "--audit-dir", self.audit, *args]
+
+    def popen(self, *args, **more):
+        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        environment = {**ENVIRONMENT, "HOME": self.home}
+        return subprocess.Popen(self.words(*args), cwd=self.home, env=environment, **{**options, **more})
+
+    def run(self, *args, data=None, **more):
+        process = self.popen(*args, **{**({"stdin": subprocess.PIPE} if data is not None else {}), **more})
+        try:
+            out, err = process.communicate(data, timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            raise AssertionError(f"eclusa does not end: {args} {out!r} {err!r}") from None
+        return process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+
+    def result(self, *args, **more):
+        status, out, err = self.run("--json", *args, **more)
+        try:
+            return status, json.loads(out)
+        except ValueError:
+            raise AssertionError(f"no result: status {status}, {out!r}, {err!r}") from None
+
+    def python(self, text, *args, **more):
+        """What a Python program prints as JSON."""
+        status, result = self.result(*args, "--", PYTHON, "-c", text, **more)
+        assert status == 0, result
+        return json.loads(result["stdout"])
+
+
+@pytest.fixture(scope="module", params=[None, USER_UID], ids=["root", "user"])
+def box(request):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to be both root and an ordinary user")
+    made = Box(request.param)
+    yield made
+    shutil.rmtree(made.folder)
+
+
+@pytest.fixture(scope="module")
+def root_box():
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    made = Box(None)
+    yield made
+    shutil.rmtree(made.folder)
+
+
+# What is visible
+
+def test_only_descriptors_0_to_2_are_open(box):
+    extra = [os.open("/", os.O_RDONLY | os.O_DIRECTORY), os.open("/etc/shadow", os.O_RDONLY)]
+    try:
+        seen = box.python("import os, json; print(json.dumps([[f, os.readlink('/proc/self/fd/' + f)] for f in "
+                          "os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/' + f)]))", pass_fds=extra)
+    finally:
+        for fd in extra:
+            os.close(fd)
+    own = {fd: to for fd, to in seen if not to.startswith("/proc/")}
+    assert set(own) == {"0", "1", "2"}
+    assert own["0"] == "/dev/null"
+    assert own["1"].startswith("pipe:") and own["2"].startswith("pipe:")
+
+
+def test_nothing_of_the_callers_environment_is_there(box):
+    seen = box.python("import os, json; print(json.dumps(dict(os.environ)))")
+    assert seen == {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+                    "HOME": "/home/sandbox", "LANG": "C.UTF-8"}
+
+
+def test_variables_are_set_or_passed_by_name_only(box):
+    seen = box.python("import os, json; print(json.dumps([os.environ.get(n) for n in ('A', 'CALLERS_SECRET', 'NOPE')]))",
+                      "-e", "A=1", "-e", "CALLERS_SECRET", "-e", "NOPE")
+    assert seen == ["1", "hunter2", None]
+
+
+def test_only_own_processes_are_there(box):
+    seen = box.python("import os, json; print(json.dumps(sorted(p for p in os.listdir('/proc') if p.isdigit())))")
+    assert seen == ["2"]
+
+
+def test_the_first_process_can_not_be_read(box):
+    seen = box.python("""
+import ctypes, json, os
+libc, found = ctypes.CDLL(None, use_errno=True), []
+for pid in (1, os.getppid()):
+    for name in ("environ", "mem", "cmdline", "maps", "root", "cwd", "exe", "fd", "stat"):
+        path = f"/proc/{pid}/{name}"
+        try:
+            os.listdir(path) if name in ("fd", "root", "cwd") else open(path, "rb").read(1)
+            found.append(path)
+        except OSError:
+            pass
+if libc.ptrace(16, 1, 0, 0) == 0 or libc.process_vm_readv(1, 0, 0, 0, 0, 0) == 0:
+    found.append("traced")
+print(json.dumps(found))""")
+    assert seen == []
+
+
+def test_only_the_own_tmpfs_folders_are_writable(box):
+    seen = box.python("""
+import json, os
+found = []
+for folder, folders, files in os.walk("/"):
+    if os.access(folder, os.W_OK):
+        found.append(folder)
+        folders[:] = []
+    if folder == "/proc":
+        folders[:] = ["self", "sys", "irq", "bus", "fs"]
+    for name in files:
+        path = os.path.join(folder, name)
+        if not os.path.islink(path) and os.access(path, os.W_OK):
+            found.append(path)
+print(json.dumps(sorted(found)))""", "--timeout", "60s", "--cpu-time", "60s")
+    devices = [f"/dev/{name}" for name in ("full", "null", "random", "urandom", "zero")]
+    assert [p for p in seen if p not in devices and not p.startswith("/proc/")] == [
+        "/dev/shm", "/home/sandbox", "/out", "/tmp", "/work"]
+    # /proc is mounted read-only: what access() calls writable there can't be opened for writing
+    opened = box.python("import json\nfound = []\nfor n in ('self/comm', 'self/oom_score_adj', 'sys/kernel/hostname', "
+                        "'sys/user/max_user_namespaces', 'sysrq-trigger'):\n    try:\n        open('/proc/' + n, 'w')\n"
+                        "        found.append(n)\n    except OSError:\n        pass\nprint(json.dumps(found))")
+    assert opened == []
+
+
+def test_mounts_carry_their_flags(box):
+    seen = box.python("import json; print(json.dumps(open('/proc/self/mountinfo').read().splitlines()))")
+    for line in seen:
+        fields = line.split()
+        where, flags = fields[4], fields[5].split(",")
+        assert "nosuid" in flags, line
+        if not where.startswith("/dev/") and not where.startswith("/proc/"):
+            assert "nodev" in flags, line
+        if where not in ("/tmp", "/work", "/out", "/home/sandbox", "/dev/shm"):
+            assert "ro" in flags, line
+    assert not [line for line in seen if "cgroup" in line or "sysfs" in line]
+
+
+def test_all_capability_sets_are_zero(box):
+    seen = box.python("import json; print(json.dumps(dict(l.split(':\\t', 1) for l in open('/proc/self/status').read()"
+                      ".splitlines() if ':\\t' in l)))")
+    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert int(seen[name], 16) == 0, name
+    assert seen["NoNewPrivs"] == "1" and seen["Seccomp"] == "2"
+    assert seen["Uid"].split() == ["1000"] * 4 and seen["Gid"].split() == ["1000"] * 4
+
+
+def test_dev_holds_few_devices_and_no_terminal(box):
+    seen = box.python("import json, os; print(json.dumps(sorted(os.listdir('/dev'))))")
+    assert seen == ["fd", "full", "null", "random", "shm", "stderr", "stdin", "stdout", "urandom", "zero"]
+
+
+def test_there_is_no_network_but_lo(box):
+    seen = box.python("""
+import json, socket
+s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen(1)
+c = socket.create_connection(s.getsockname(), 5)
+refused = []
+for where in (("192.0.2.1", 80), ("169.254.169.254", 80), ("10.255.255.254", 3128)):
+    try:
+        socket.create_connection(where, 5)
+    except OSError as e:
+        refused.append(e.errno)
+print(json.dumps([[n for _, n in socket.if_nameindex()], refused, open("/proc/net/route").read().count("\\n"),
+                  open("/etc/resolv.conf").read()]))""")
+    assert seen == [["lo"], [101, 101, 101], 1, ""]
+
+
+def test_as_root_the_sandbox_has_a_host_uid_of_its_own(root_box):
+    process = root_box.popen("--", "sleep", "5")
+    try:
+        uids = set()
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and not uids:
+            for path in glob.glob("/proc/[0-9]*/status"):
+                try:
+                    with open(path, encoding="utf-8") as file:
+                        text = file.read()
+                except OSError:
+                    continue
+                if "Name:\tsleep" in text and "NSpid:" in text and len(text.split("NSpid:")[1].split("\n")[0].split()) == 2:
+                    uids.add(text.split("Uid:")[1].split()[0])
+        assert uids and "0" not in uids and "1000" not in uids
+    finally:
+        process.kill()
+        process.communicate()
+
+
+# What is refused
+
+def test_terminal_input_can_not_be_injected(box):
+    main, terminal = pty.openpty()
+    try:
+        process = box.popen("-i", "--", PYTHON, "-c", """
+import ctypes, fcntl, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+for request in (0x5412, 0x5412 | 1 << 32, 0x541c, 0x541c | 1 << 32):
+    for fd in (0, 1, 2):
+        if libc.syscall(16, fd, ctypes.c_ulong(request), ctypes.c_char_p(b"x")) == 0:
+            sys.exit(9)
+try:
+    os.open("/dev/tty", os.O_RDWR)
+    sys.exit(8)
+except OSError:
+    pass
+sys.exit(0 if os.getsid(0) == os.getpid() and not any(os.isatty(fd) for fd in range(3)) else 7)""",
+                            stdin=terminal)
+        assert process.wait(60) == 0
+        os.set_blocking(main, False)
+        with pytest.raises(BlockingIOError):
+            os.read(main, 1)
+    finally:
+        os.close(main)
+        os.close(terminal)
+
+
+def test_no_new_user_namespace(box):
+    seen = box.python("""
+import ctypes, errno, json, os, threading
+libc = ctypes.CDLL(None, use_errno=True)
+def call(*args):
+    return errno.errorcode[ctypes.get_errno()] if libc.syscall(*args) == -1 else "worked"
+user = 0x10000000
+results = [call(272, user), call(56, user | 17, 0, 0, 0, 0), call(435, 0, 0), call(308, 0, user)]
+try:
+    open("/proc/sys/user/max_user_namespaces", "w")
+    results.append("worked")
+except OSError:
+    results.append("refused")
+t = threading.Thread(target=lambda: results.append("thread")); t.start(); t.join()
+if os.fork() == 0:
+    os._exit(0)
+results.append(os.wait()[1])
+print(json.dumps(results))""")
+    assert seen == ["EPERM", "EPERM", "ENOSYS", "EPERM", "refused", "thread", 0]
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of x86_64")
+def test_rings_keys_and_tracing_do_not_exist(box):
+    seen = box.python("import ctypes, json\nlibc = ctypes.CDLL(None, use_errno=True)\nprint(json.dumps([libc.syscall(n, 0, 0, 0, "
+                      "0, 0) for n in (425, 426, 427, 101, 310, 311, 250, 248, 321, 298, 323, 165, 438)]))")
+    assert set(seen) == {-1}
+
+
+def test_the_audit_log_is_out_of_reach(box):
+    seen = box.python(f"import json, os; print(json.dumps([os.path.exists({box.audit!r}), os.path.exists('/var/log'), "
+                      "os.path.exists('/root'), os.path.exists('/run/eclusa')]))")
+    assert seen == [False] * 4
+
+
+def test_sockets_of_host_daemons_are_not_visible(box):
+    path = os.path.join(box.home, "daemon.sock")
+    import socket  # noqa: PLC0415 (only here)
+    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as abstract:
+        server.bind(path)
+        server.listen(1)
+        abstract.bind("\0eclusa-test-daemon")
+        abstract.listen(1)
+        seen = box.python(f"""
+import json, socket
+results = []
+for where in ({path!r}, "\\0eclusa-test-daemon", "/run/dbus/system_bus_socket", "/run/systemd/private"):
+    try:
+        socket.socket(socket.AF_UNIX).connect(where)
+        results.append(where)
+    except OSError:
+        pass
+print(json.dumps(results))""")
+    assert seen == []
+
+
+# Files in and out
+
+def test_an_input_is_there_and_can_not_be_changed(box):
+    path = box.write("in.txt", "one\n")
+    status, result = box.result("--in", "in.txt", "--in", "in.txt:two.txt", "--", "sh", "-c",
+                                "cat in.txt two.txt; echo x >in.txt; rm -f in.txt; chmod 777 in.txt; mv in.txt z; ls")
+    assert status == 0
+    assert result["stdout"] == "one\none\nin.txt\ntwo.txt\n"
+    with open(path, encoding="utf-8") as file:
+        assert file.read() == "one\n"
+    assert os.stat(path).st_mode & 0o777 == 0o600
+
+
+def test_a_folder_is_shown_whole_and_read_only(box):
+    folder = os.path.join(box.home, "data")
+    if not os.path.exists(folder):
+        os.mkdir(folder)
+    box.write("data/a", "a")
+    if box.user:
+        os.chown(folder, box.user, box.user)
+    status, result = box.result("--in", "data", "--", "sh", "-c", "cat data/a; touch data/b")
+    assert result["stdout"] == "a" and status != 0
+    assert os.listdir(folder) == ["a"]
+
+
+def test_the_callers_folder_is_not_mounted(box):
+    box.write("secret.txt", "s")
+    status, out, err = box.run("--", "cat", "secret.txt")
+    assert status == 1 and "s" != out
+    assert "--in secret.txt" in err
+    assert "--in" not in box.run("-q", "--", "cat", "secret.txt")[2]
+
+
+def test_results_are_regular_files_only(box):
+    target = os.path.join(box.home, "results")
+    status, result = box.result("--out", "results/", "--", PYTHON, "-c", """
+import os
+os.chdir("/out")
+open("good.json", "w").write("{}")
+os.mkdir("deep"); open("deep/t.csv", "w").write("a,b")
+os.symlink("/etc/hostname", "x"); os.symlink("/proc/self", "hop"); os.mkfifo("fifo")
+open("one", "w").write("1"); os.link("one", "two")
+try:
+    os.mknod("dev", 0o20666, os.makedev(1, 3))
+except OSError:
+    pass
+""")
+    assert status == 0, result
+    assert {a["path"]: (a["size"], a["media_type"]) for a in result["artifacts"]} == {
+        "good.json": (2, "application/json"), "deep/t.csv": (3, "text/csv")}
+    assert all(len(a["sha256"]) == 64 for a in result["artifacts"])
+    for name in ("x", "hop", "fifo", "one", "two"):
+        assert any(line.startswith(f"/out/{name}: skipped") for line in result["errors"]), name
+    left = sorted(os.path.relpath(os.path.join(d, n), target) for d, _, names in os.walk(target) for n in names)
+    assert left == ["deep/t.csv", "good.json"]
+    shutil.rmtree(target)
+
+
+def test_equal_names_are_kept_unless_overwritten(box):
+    make = ("--", "sh", "-c", "echo new >/out/r")
+    assert box.result("--out", "again", *make)[0] == 0
+    status, result = box.result("--out", "again", *make)
+    assert (status, result["verdict"]) == (125, "output")
+    assert any("--overwrite" in line for line in result["errors"])
+    assert box.result("--out", "again", "--overwrite", *make)[0] == 0
+    assert os.listdir(os.path.join(box.home, "again")) == ["r"]
+
+
+# Verdicts
+
+def verdict(box, *args, **more):
+    status, result = box.result(*args, **more)
+    return status, result["verdict"], result
+
+
+@pytest.mark.parametrize("text, status, name", [
+    ("true", 0, "ok"), ("exit 7", 7, "exit"), ("kill -TERM $$", 143, "signal"), ("kill -9 $$", 137, "signal"),
+    ("exit 125", 125, "exit"), ("exit 137", 137, "exit")])
+def test_an_end_of_its_own_is_the_programs(box, text, status, name):
+    got = verdict(box, "--", "sh", "-c", text)
+    assert got[:2] == (status, name)
+    assert got[2]["exit_code"] == (status if name in ("ok", "exit") else None)
+    assert got[2]["signal"] == ({143: 15, 137: 9}[status] if name == "signal" else None)
+
+
+def test_the_wall_limit_fires_on_time_whoever_holds_the_streams(box):
+    start = time.monotonic()
+    status, name, result = verdict(box, "--timeout", "300ms", "--", "sh", "-c", "setsid sleep 60 & trap '' TERM; sleep 60")
+    assert (status, name) == (124, "wall")
+    assert time.monotonic() - start < 2.3
+    assert 300 <= result["decided_by_ms"] < 2300
+
+
+def test_the_cpu_limit_counts_all_processes(box):
+    status, name, result = verdict(box, "--cpu-time", "400ms", "--cpus", "2", "--", "sh", "-c",
+                                   "while :; do :; done & while :; do :; done")
+    assert (status, name) == (152, "cpu")
+    assert 400 <= result["decided_by_ms"] < 2000
+
+
+def test_the_memory_limit_is_told(root_box):
+    status, name, result = verdict(root_box, "--memory", "64M", "--", PYTHON, "-c", "x = bytearray(200 << 20)")
+    assert (status, name, result["decided_by_bytes"]) == (137, "oom", 64 << 20)
+    assert result["usage"]["memory_peak_bytes"] <= 64 << 20
+
+
+def test_the_process_limit_is_told(root_box):
+    status, name, result = verdict(root_box, "--pids-limit", "8", "--", "sh", "-c",
+                                   "for i in 1 2 3 4 5 6 7 8 9; do sleep 9 & done; wait")
+    assert (status, name, result["decided_by"]) == (2, "pids", 8)
+
+
+def test_limits_hold_without_a_control_group(box):
+    if not box.user:
+        pytest.skip("root has control groups")
+    status, name, result = verdict(box, "--memory", "64M", "--", PYTHON, "-c", "x = bytearray(200 << 20)")
+    assert (status, name) == (1, "exit") and "MemoryError" in result["stderr"]
+    assert result["limits"]["cgroup"] == "none" and result["limits"]["separate_uid"] is False
+    assert verdict(box, "--pids-limit", "8", "--", "sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 9 & done; wait")[0] == 2
+    status, _, err = box.run("--require", "cgroup", "--", "true")
+    assert status == 125 and err.count("\n") == 1 and "--require cgroup" in err
+
+
+def test_a_full_folder_is_told(box):
+    status, name, result = verdict(box, "--out-limit", "1M", "--", "sh", "-c", "head -c 2M /dev/zero >/out/x")
+    assert (status, name, result["decided_by_bytes"]) == (1, "disk", 1 << 20)
+    status, name, result = verdict(box, "--memory", "128M", "--", "sh", "-c", "head -c 100M /dev/zero >/tmp/x")
+    assert (status, name, result["decided_by_bytes"]) == (1, "disk", 64 << 20)
+
+
+@pytest.mark.parametrize("command, status", [("no-such-program", 127), ("/no/such", 127), ("/etc/passwd", 126), ("/usr", 126)])
+def test_a_program_that_can_not_start_is_told_as_shells_do(box, command, status):
+    got, name, result = verdict(box, "--", command)
+    assert (got, name) == (status, "exit")
+    assert result["errors"]
+
+
+def test_streams_are_cut_at_the_limit_and_the_program_goes_on(box):
+    status, result = box.result("--output-limit", "10", "--", "sh", "-c",
+                                "head -c 100000 /dev/zero | tr '\\0' x; printf 123 >&2; echo done >/out/done", "--")
+    assert status == 0
+    assert result["stdout"] == "x" * 10 and result["stderr"] == "123"
+    assert result["truncated"] == {"stdout": 99990, "stderr": 0}
+
+
+def test_bytes_that_are_not_utf8_come_in_base64(box):
+    _, result = box.result("--", "printf", "a\\377")
+    assert (result["stdout"], result["stdout_base64"]) == ("Yf8=", True)
+
+
+def test_streams_pass_through_without_json(box):
+    status, out, err = box.run("--", "sh", "-c", "echo out; echo err >&2; exit 3")
+    assert (status, out, err) == (3, "out\n", "err\n")
+
+
+def test_a_reader_who_leaves_ends_the_program(box):
+    process = box.popen("-q", "--timeout", "30s", "--", "sh", "-c", "while echo y; do :; done 2>/dev/null")
+    process.stdout.read(10)
+    process.stdout.close()
+    assert process.wait(20) in (141, 0, 2)
+
+
+def test_a_slow_reader_does_not_stop_the_clocks(box):
+    start = time.monotonic()
+    process = box.popen("-q", "--timeout", "500ms", "--", "cat", "/dev/zero")
+    time.sleep(0.1)
+    killed = threading.Timer(20, process.kill)
+    killed.start()
+    process.stdout.read()
+    assert process.wait(20) == 124
+    killed.cancel()
+    assert time.monotonic() - start < 10
+
+
+def test_standard_input_is_passed_only_when_asked(box):
+    assert box.run("--", "cat", data=b"hello")[1] == ""
+    assert box.run("-i", "--", "cat", data=b"hello" * 100000)[1] == "hello" * 100000
+    assert box.run("-i", "--", "true", data=b"hello" * 100000)[0] == 0
+
+
+def test_signals_of_the_caller_reach_the_program(box):
+    process = box.popen("-q", "--", "sh", "-c", "trap 'echo got; exit 5' TERM; echo ready; while :; do sleep 0.1; done",
+                        start_new_session=True)
+    assert process.stdout.readline() == b"ready\n"
+    os.killpg(process.pid, signal.SIGTERM)
+    out, _ = process.communicate(timeout=20)
+    assert (out, process.returncode) == (b"got\n", 5)
+
+
+def test_the_second_signal_means_it(box):
+    process = box.popen("-q", "--", "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done",
+                        start_new_session=True)
+    assert process.stdout.readline() == b"ready\n"
+    deadline = time.monotonic() + 20
+    while process.poll() is None and time.monotonic() < deadline:
+        os.killpg(process.pid, signal.SIGTERM)
+        time.sleep(0.1)
+    assert process.returncode == 143
+    process.communicate()
+
+
+def test_the_limit_that_fired_names_its_flag(box):
+    assert "wall limit 1 s: --timeout 4s" in box.run("--timeout", "1s", "--", "sleep", "9")[2]
+    assert "cpu limit 300 ms: --cpu-time" in box.run("--cpu-time", "300ms", "--", "sh", "-c", "while :; do :; done")[2]
+    assert box.run("-q", "--timeout", "200ms", "--", "sleep", "9")[2] == ""
+
+
+# Bad input: one line, 125, nothing done
+
+@pytest.mark.parametrize("args", [
+    ["--no-such-option", "--", "true"], ["-z", "--", "true"], [], ["--"], ["--in", "missing", "--", "true"],
+    ["--memory", "lots", "--", "true"], ["--out", "/proc/1/x", "--", "true"], ["--policy", "missing.allow", "--", "true"],
+    ["--allow", "a..example.com", "--", "true"], ["--allow", "a.example.com", "--policy", "x", "--", "true"],
+    ["--in", "/dev/null", "--", "true"], ["--json=yes", "--", "true"], ["--timeout"], ["--spec", "missing.json"],
+    ["--profile", "x", "--", "true"], ["--overwrite", "--", "true"]])
+def test_bad_input_is_one_line_and_125(box, args):
+    before = sorted(os.listdir(box.home)), len(os.listdir(box.audit))
+    status, out, err = box.run(*args)
+    assert (status, out) == (125, "")
+    assert err.startswith("eclusa: ") and err.count("\n") == 1, err
+    assert (sorted(os.listdir(box.home)), len(os.listdir(box.audit))) == before
+
+
+@pytest.mark.parametrize("document", ["", "{", "[]", '{"argv":["true"],"argv":["id"]}', '{"argv":["true"],"x":1}',
+                                      '{"argv":"true"}', '{"argv":["true"],"memory":"x"}', '{"argv":["true"],"in":["missing"]}'])
+def test_a_bad_spec_is_one_line_and_125(box, document):
+    status, _, err = box.run("--spec", "-", data=document.encode())
+    assert status == 125
+    assert err.startswith("eclusa: ") and err.count("\n") == 1, err
+
+
+def test_a_spec_means_what_options_mean(box):
+    status, out, err = box.run("--spec", "-", data=json.dumps({
+        "argv": [PYTHON, "-"], "stdin": "import os; print(os.environ['A'], open('n').read())", "env": {"A": "1"},
+        "in": [box.write("n.txt", "2") + ":n"], "timeout": "20s"}).encode())
+    assert (status, err) == (0, "")
+    assert json.loads(out)["stdout"] == "1 2\n"
+
+
+def test_nothing_runs_when_the_audit_log_can_not_be_written(box):
+    blocked = os.path.join(box.home, "blocked")
+    box.write("blocked", "a file, not a folder")
+    process = subprocess.run([*box.words()[:-1], blocked, "--", "echo", "ran"], capture_output=True, text=True,
+                             cwd=box.home, env=ENVIRONMENT, timeout=60)
+    assert (process.returncode, process.stdout) == (125, "")
+    assert process.stderr.count("\n") == 1
+
+
+# Records and leftovers
+
+def test_a_run_without_network_is_recorded(box):
+    _, result = box.result("--", "sh", "-c", "exit 4")
+    events = [e for e in read_audit(box.audit) if e.get("container", {}).get("uid") == result["id"]]
+    assert [e["status_code"] for e in events] == ["sandbox.start", "sandbox.exit"]
+    assert events[1]["exit_code"] == 4 and events[1]["unmapped"]["eclusa"]["verdict"] == "exit"
+
+
+def test_no_process_survives_its_run(box):
+    mark = f"31{os.getpid() % 100000}"
+    start = time.monotonic()
+    status, _, _ = box.run("-q", "--", "sh", "-c", f"setsid sleep {mark} & (sleep {mark} &) ; exit 6")
+    assert status == 6 and time.monotonic() - start < 2.5
+    process = box.popen("-q", "--", "sh", "-c", f"setsid sleep {mark} & echo up; sleep {mark}")
+    process.stdout.readline()
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 2
+    while time.monotonic() < deadline and sleepers(mark):
+        time.sleep(0.02)
+    assert not sleepers(mark)
+    process.communicate()
+
+
+def sleepers(mark):
+    found = []
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            with open(path, "rb") as file:
+                words = file.read().split(b"\0")
+        except OSError:
+            continue
+        if words[:2] == [b"sleep", mark.encode()]:
+            found.append(path)
+    return found
+
+
+def own_groups():
+    return {path for path in glob.glob("/sys/fs/cgroup/**/eclusa-*", recursive=True)}
+
+
+def test_many_runs_leave_nothing(box):
+    before = own_groups(), open("/proc/self/mountinfo", encoding="utf-8").read()
+    for _ in range(20):
+        assert box.run("-q", "--", "true")[0] == 0
+    many = [box.popen("-q", "--", "sleep", "0.2") for _ in range(8)]
+    for process in many:
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+    assert own_groups() - before[0] == set()
+    assert open("/proc/self/mountinfo", encoding="utf-8").read() == before[1]
+
+
+@pytest.mark.parametrize("point", ["launch-planned", "launch-cloned", "launch-running", "launch-collecting", "launch-recorded"])
+def test_a_kill_at_any_point_leaves_nothing_after_the_next_start(root_box, point):
+    before = own_groups()
+    mark = f"32{os.getpid() % 100000}"
+    process = subprocess.run(root_box.words("--out", "killed", "--", "sh", "-c", f"sleep {mark} & sleep 0.1"),
+                             env={**ENVIRONMENT, "ECLUSA_FAULT": point}, cwd=root_box.home, capture_output=True, timeout=60)
+    assert process.returncode == -9
+    deadline = time.monotonic() + 2
+    while time.monotonic() < deadline and sleepers(mark):
+        time.sleep(0.02)
+    assert not sleepers(mark)
+    deadline = time.monotonic() + 2
+    while time.monotonic() < deadline:
+        assert root_box.run("-q", "--", "true")[0] == 0
+        if not own_groups() - before:
+            break
+    assert own_groups() - before == set()
+
+
+def test_programs_people_use_run(box):
+    status, result = box.result("--timeout", "100s", "--cpu-time", "100s", "--", "sh", "-ec", """
+python3 - <<'END'
+import matplotlib; matplotlib.use("Agg")
+import matplotlib.pyplot, numpy, pandas, multiprocessing, subprocess, ssl, sqlite3, threading
+assert numpy.linalg.inv(numpy.eye(50)).sum() == 50
+pandas.DataFrame({"a": [1, 2]}).plot().get_figure().savefig("/out/a.png")
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(abs, [-1, -2]) == [1, 2]
+assert subprocess.run(["true"]).returncode == 0
+END
+git init -q r && cd r && git -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m x && git log --oneline | grep -q x
+echo 'int main(void){return 0;}' >a.c && cc -o a a.c && ./a
+curl --version >/dev/null; command -v node >/dev/null && node -e 'require("fs").writeFileSync("/tmp/x", "1")'; true
+""")
+    assert status == 0, result
+
+
+def test_as_root_an_input_of_another_owner_is_readable(root_box):
+    path = root_box.write("theirs", "t")
+    os.chown(path, 4711, 4711)
+    assert root_box.run("--in", "theirs", "--", "cat", "theirs")[:2] == (0, "t")
+    os.chmod(path, 0)  # its owner may not read it, root may: it comes as a copy
+    assert root_box.run("--in", "theirs", "--", "cat", "theirs")[:2] == (0, "t")
+    assert root_box.run("--in", "theirs", "--", "sh", "-c", "echo x >theirs || rm -f theirs || exit 5")[0] == 5
+
+
+def test_refused_user_namespaces_name_the_remedy():
+    if os.geteuid() != 0:
+        pytest.skip("needs root to make a namespace in which they are refused")
+    box = Box(USER_UID)
+    try:
+        inner = " ".join(["setpriv", f"--reuid={USER_UID}", f"--regid={USER_UID}", "--clear-groups", box.program, "run",
+                          "--audit-dir", box.audit, "--", "true"])
+        # limits of user namespaces count per namespace: in one of our own the host's stays as it is
+        script = f"echo 0 >/proc/sys/user/max_user_namespaces; {inner}"
+        process = subprocess.run(["unshare", "--user", "--map-users=0,0,65536", "--map-groups=0,0,65536", "--setuid", "0",
+                                  "--setgid", "0", "sh", "-c", script], capture_output=True, text=True, timeout=60,
+                                 cwd=box.folder)
+        if "unshare:" in process.stderr:
+            pytest.skip(process.stderr.strip())
+        assert process.returncode == 125
+        assert process.stderr.count("\n") == 1 and "user namespaces are refused" in process.stderr
+        assert "max_user_namespaces" in process.stderr
+    finally:
+        shutil.rmtree(box.folder)
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__, "-q"]))
