@@ -1,14 +1,20 @@
 /*
- * See address_plan.h. Any private range would do, since nothing else exists in a gateway namespace; this one
- * leaves room for eight million sandboxes. Pure arithmetic: no kernel object is touched.
+ * See address_plan.h. Any private range would do, since nothing else exists in a gateway
+ * namespace; this one leaves room for eight million sandboxes. Pure arithmetic: no kernel object is
+ * touched.
  */
 #include "netd/address_plan.h"
 
 #include <assert.h>
 #include <errno.h>
 
-#define PLAN_BASE    UINT32_C(0x0a000000) /* 10.0.0.0 */
-#define PLAN_SERVICE UINT32_C(0x0afffffe) /* 10.255.255.254 */
+#define PLAN_BASE UINT32_C(0x0a000000) /* 10.0.0.0 */
+/*
+ * lo is 1; and where both ends of a cable have the same number (the sandbox's is 2), the kernel
+ * takes the cable for a plain link whose carrier may be noticed a second later
+ */
+#define PLAN_INDEX_BASE 2
+#define PLAN_SERVICE    UINT32_C(0x0afffffe) /* 10.255.255.254 */
 
 static_assert(PLAN_BASE + 2 * ADDRESS_PLAN_SLOT_MAX + 1 < PLAN_SERVICE, "the service is no slot's");
 
@@ -19,7 +25,9 @@ static struct address address_from_host_order(uint32_t value)
 			(uint8_t)value}};
 }
 
-/** Locally administered: 02 for the gateway's end, 06 for the sandbox's, then a zero and the slot. */
+/**
+ * Locally administered: 02 for the gateway's end, 06 for the sandbox's, then a zero and the slot.
+ */
 static void link_address(uint8_t first, uint32_t slot, uint8_t ret[static ADDRESS_PLAN_LINK_BYTES])
 {
 	const uint8_t bytes[ADDRESS_PLAN_LINK_BYTES] = {first, 0, (uint8_t)(slot >> 24),
@@ -36,7 +44,7 @@ int address_plan_take(struct address_plan *plan, struct address_slot *ret)
 		.number = slot,
 		.gateway = address_from_host_order(PLAN_BASE + 2 * slot),
 		.sandbox = address_from_host_order(PLAN_BASE + 2 * slot + 1),
-		.gateway_index = (int)slot + 1,
+		.gateway_index = (int)slot + PLAN_INDEX_BASE,
 	};
 	link_address(0x02, slot, ret->gateway_link);
 	link_address(0x06, slot, ret->sandbox_link);

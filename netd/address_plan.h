@@ -1,7 +1,7 @@
 /*
- * Which addresses a sandbox gets. Slot i (from 1) owns the pair 10.0.0.0 + 2i: the even one is the gateway's
- * end, the odd one the sandbox's. A slot is handed out once in a gateway's life: a dead sandbox's queued
- * connection would otherwise be taken for its successor's.
+ * Which addresses a sandbox gets. Slot i (from 1) owns the pair 10.0.0.0 + 2i: the even one is
+ * the gateway's end, the odd one the sandbox's. A slot is handed out once in a gateway's life: a
+ * dead sandbox's queued connection would otherwise be taken for its successor's.
  */
 #ifndef ECLUSA_NETD_ADDRESS_PLAN_H
 #define ECLUSA_NETD_ADDRESS_PLAN_H
@@ -23,7 +23,7 @@ struct address_slot {
 	uint32_t number;
 	struct address gateway;
 	struct address sandbox;
-	int gateway_index; /* interface index of the gateway's end; lo is 1 */
+	int gateway_index; /* interface index of the gateway's end; never 2, the sandbox's */
 	uint8_t gateway_link[ADDRESS_PLAN_LINK_BYTES];
 	uint8_t sandbox_link[ADDRESS_PLAN_LINK_BYTES];
 };

@@ -1,6 +1,6 @@
 /*
- * See gateway.h. The order is the safety: with rules missing and a listener up, a sandbox reached it. Any failed step
- * ends the gateway or the lease; nothing goes on with a warning.
+ * See gateway.h. The order is the safety: with rules missing and a listener up, a sandbox reached
+ * it. Any failed step ends the gateway or the lease; nothing goes on with a warning.
  */
 #include "netd/gateway.h"
 
@@ -89,7 +89,10 @@ const int *gateway_listeners(const struct gateway *g, unsigned *ret_count)
 	return g->listeners;
 }
 
-/** A namespace with its settings made and nothing else in it but @ret_links' socket; the process is back in the gateway. */
+/**
+ * A namespace with its settings made and nothing else in it but @ret_links' socket; the process is
+ * back in the gateway.
+ */
 static int gateway_make_namespace(
 	struct gateway *g, int *ret_fd, struct link **ret_links, struct failure *why)
 {
@@ -130,6 +133,8 @@ static int gateway_connect(struct gateway *g, const struct address_slot *slot, i
 			inside, LINK_SANDBOX_INDEX, &slot->gateway, slot->gateway_link, why);
 	if (r == 0)
 		r = link_add_default_route(inside, LINK_SANDBOX_INDEX, &slot->gateway, why);
+	if (r == 0)
+		r = link_await_carrier(g->links, slot->gateway_index, why);
 	return r;
 }
 

@@ -1,6 +1,6 @@
 /*
- * The gateway namespace: no uplink, a packet filter, the proxy's listeners, and one link a sandbox. It exists as
- * long as somebody holds it or a socket in it; there is nothing to undo.
+ * The gateway namespace: no uplink, a packet filter, the proxy's listeners, and one link a
+ * sandbox. It exists as long as somebody holds it or a socket in it; there is nothing to undo.
  */
 #ifndef ECLUSA_NETD_GATEWAY_H
 #define ECLUSA_NETD_GATEWAY_H
@@ -13,8 +13,8 @@
 struct gateway;
 
 /**
- * Make it and stay in it: settings, then rules, then lo, the service address and @workers listeners.
- * @return 0, or negative errno with a line that names the step.
+ * Make it and stay in it: settings, then rules, then lo, the service address and @workers
+ * listeners. @return 0, or negative errno with a line that names the step.
  */
 int gateway_open(unsigned workers, struct gateway **ret, struct failure *why);
 /** Accepts NULL. */
@@ -23,8 +23,9 @@ void gateway_close(struct gateway *g);
 const int *gateway_listeners(const struct gateway *g, unsigned *ret_count);
 
 /**
- * Make a sandbox's network namespace, its cable and its identity, on a slot that nobody had before. After it the
- * sandbox may knock at the service's port and is refused everything else. @return 0 and the namespace's descriptor.
+ * Make a sandbox's network namespace, its cable and its identity, on a slot that nobody had
+ * before. After it the sandbox may knock at the service's port and is refused everything else.
+ * @return 0 and the namespace's descriptor.
  */
 int gateway_add_sandbox(
 	struct gateway *g, struct address_slot *ret_slot, int *ret_fd, struct failure *why);

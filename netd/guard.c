@@ -1,6 +1,7 @@
 /*
- * See guard.h. Each packet is judged by its destination, without conntrack, after any NAT of the host. A packet
- * without a socket (the kernel's own resets) has no uid and passes: it answers a peer that was judged before.
+ * See guard.h. Each packet is judged by its destination, without conntrack, after any NAT of the
+ * host. A packet without a socket (the kernel's own resets) has no uid and passes: it answers a
+ * peer that was judged before.
  */
 #include "netd/guard.h"
 
@@ -35,7 +36,9 @@ static void guard_judge(struct nft *n)
 	for (size_t i = 0; i < count; i++)
 		guard_close_prefix(n, &ranges[i].prefix, true);
 	guard_close_prefix(n, &global_v6, false);
-	/* the host's own public address is reachable through lo even when firewalled from outside */
+	/*
+	 * the host's own public address is reachable through lo even when firewalled from outside
+	 */
 	nft_rule_begin(n, CHAIN_JUDGE);
 	nft_match_destination_not_unicast(n);
 	nft_do_goto(n, CHAIN_CLOSED);

@@ -1,4 +1,7 @@
-/* See lease.h. The launcher is trusted with its own sandbox and no other's; its messages are still checked whole. */
+/*
+ * See lease.h. The launcher is trusted with its own sandbox and no other's; its messages are still
+ * checked whole.
+ */
 #include "netd/lease.h"
 
 #include "common/cleanup.h"

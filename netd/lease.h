@@ -1,6 +1,7 @@
 /*
- * A lease: one connection of a launcher, and the one sandbox network that it may ask for. The end of the connection is
- * the eviction. Legal order: idle, then (after MESSAGE_LEASE) waiting for the proxy, then granted; counters at any time after.
+ * A lease: one connection of a launcher, and the one sandbox network that it may ask for. The end
+ * of the connection is the eviction. Legal order: idle, then (after MESSAGE_LEASE) waiting for the
+ * proxy, then granted; counters at any time after.
  */
 #ifndef ECLUSA_NETD_LEASE_H
 #define ECLUSA_NETD_LEASE_H
@@ -19,12 +20,18 @@ struct lease {
 	int namespace_fd; /* until granted: afterwards the launcher's copy is the sandbox's life */
 };
 
-/** A lease over a connection, which it owns from now on. NULL when out of memory (the connection is closed). */
+/**
+ * A lease over a connection, which it owns from now on. NULL when out of memory (the connection is
+ * closed).
+ */
 struct lease *lease_new(int channel_fd);
 /** Evict what was admitted, close everything. */
 void lease_free(struct lease *lease, struct gateway *g);
 
-/** MESSAGE_LEASE: make the sandbox's network and announce it to the proxy. @return 0 or negative errno. */
+/**
+ * MESSAGE_LEASE: make the sandbox's network and announce it to the proxy. @return 0 or negative
+ * errno.
+ */
 int lease_request(struct lease *lease, struct gateway *g, const struct message_lease *message,
 	int proxy_fd, struct failure *why);
 /** MESSAGE_SANDBOX_ADDED: the proxy knows it; hand the namespace to the launcher. */

@@ -1,10 +1,11 @@
 /*
- * See link.h. There is no way to remove a link here: DELLINK is slow and synchronous, and a link goes with
- * its namespace.
+ * See link.h. There is no way to remove a link here: DELLINK is slow and synchronous, and a link
+ * goes with its namespace.
  */
 #include "netd/link.h"
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 
 #include <linux/if.h>
 #include <netlink/route/addr.h>
@@ -12,8 +13,11 @@
 #include <netlink/route/link/veth.h>
 #include <netlink/route/neighbour.h>
 #include <netlink/route/route.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
+
+#define LINK_CARRIER_NS NS_PER_SEC
 
 struct link {
 	struct nl_sock *socket;
@@ -77,6 +81,34 @@ int link_set_up(struct link *l, int index, struct failure *why)
 	rtnl_link_put(now);
 	rtnl_link_put(wanted);
 	return r < 0 ? link_failed(r, "bring a link up", why) : 0;
+}
+
+/** @return 1 when the link's operational state is up, 0 when not yet, libnl's error. */
+static int link_is_running(struct link *l, int index)
+{
+	struct rtnl_link *link;
+	int r = rtnl_link_get_kernel(l->socket, index, NULL, &link);
+	if (r < 0)
+		return r;
+	r = rtnl_link_get_operstate(link) == IF_OPER_UP ? 1 : 0;
+	rtnl_link_put(link);
+	return r;
+}
+
+int link_await_carrier(struct link *l, int index, struct failure *why)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + LINK_CARRIER_NS;
+	for (;;) {
+		/* asking makes kernels since 6.8 look at once; older ones do soon */
+		int r = link_is_running(l, index);
+		if (r < 0)
+			return link_failed(r, "read a link's state", why);
+		if (r > 0)
+			return 0;
+		if (clock_monotonic_ns() >= deadline_ns)
+			return failure_set(why, -ETIMEDOUT, "a link of the gateway got no carrier");
+		(void)poll(NULL, 0, 1);
+	}
 }
 
 int link_add_address(struct link *l, int index, const struct address *address,

@@ -26,8 +26,14 @@ int link_add_neighbour(struct link *l, int index, const struct address *address,
 int link_add_default_route(
 	struct link *l, int index, const struct address *via, struct failure *why);
 /**
- * The cable of a slot: the gateway's end here, up, under its planned index; the sandbox's end born in
- * @sandbox_fd's namespace as eth0, index 2, down. One queue each way.
+ * * Wait until the kernel has noticed that a link has its carrier: until then it drops what the
+ * link should send, and a refusal is lost. It is a matter of microseconds. @return 0, -ETIMEDOUT
+ * after a second, other errors.
+ */
+int link_await_carrier(struct link *l, int index, struct failure *why);
+/**
+ * The cable of a slot: the gateway's end here, up, under its planned index; the sandbox's end
+ * born in @sandbox_fd's namespace as eth0, index 2, down. One queue each way.
  */
 int link_add_cable(
 	struct link *l, const struct address_slot *slot, int sandbox_fd, struct failure *why);

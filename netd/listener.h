@@ -1,6 +1,6 @@
 /*
- * The proxy's listening sockets in the gateway namespace: one a worker, in one SO_REUSEPORT group that a
- * classic BPF program steers by source address, so that a sandbox belongs to one worker.
+ * The proxy's listening sockets in the gateway namespace: one a worker, in one SO_REUSEPORT group
+ * that a classic BPF program steers by source address, so that a sandbox belongs to one worker.
  */
 #ifndef ECLUSA_NETD_LISTENER_H
 #define ECLUSA_NETD_LISTENER_H
@@ -11,12 +11,15 @@
 /** Connections that wait for accept(), for each worker; shared by its sandboxes. */
 #define LISTENER_BACKLOG 512
 
-/** Which worker serves a sandbox: its address in host order, halved (pairs share a slot), modulo workers. */
+/**
+ * Which worker serves a sandbox: its address in host order, halved (pairs share a slot), modulo
+ * workers.
+ */
 unsigned listener_worker(const struct address *sandbox, unsigned workers);
 
 /**
- * Make @workers sockets on @service:@port in the current network namespace, CLOEXEC and non-blocking.
- * @return 0, or negative errno with nothing left open.
+ * Make @workers sockets on @service:@port in the current network namespace, CLOEXEC and
+ * non-blocking. @return 0, or negative errno with nothing left open.
  */
 int listener_open(const struct address *service, uint16_t port, unsigned workers, int *ret_fds,
 	struct failure *why);

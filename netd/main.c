@@ -1,6 +1,7 @@
 /*
- * eclusa-netd: the gateway, for one run. It is started by the launcher with two connected channels: descriptor 3 is
- * the launcher's, descriptor 4 the proxy's. It takes no options and reads no file but the kernel's settings.
+ * eclusa-netd: the gateway, for one run. It is started by the launcher with two connected
+ * channels: descriptor 3 is the launcher's, descriptor 4 the proxy's. It takes no options and reads
+ * no file but the kernel's settings.
  */
 #include "common/log.h"
 #include "ipc/fault.h"
@@ -36,7 +37,9 @@ int main(int argc, char **argv)
 		return EX_USAGE;
 	}
 	struct failure why = {0};
-	/* From here on: links, rules and namespaces of its own; no file, process or key of others. */
+	/*
+	 * From here on: links, rules and namespaces of its own; no file, process or key of others.
+	 */
 	if (confine_apply(NETD_FIRST_OTHER, &why) < 0) {
 		message_send_failed(NETD_LAUNCHER_FD, why.code, why.text);
 		return EX_OSERR;

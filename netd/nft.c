@@ -1,6 +1,7 @@
 /*
- * See nft.h. Transport, tables, chains, sets and elements, by libmnl and libnftnl; rules are in nft_rule.c. The kernel
- * answers while sendmsg() runs, so the socket never blocks: an answer that is not there is an error.
+ * See nft.h. Transport, tables, chains, sets and elements, by libmnl and libnftnl; rules are in
+ * nft_rule.c. The kernel answers while sendmsg() runs, so the socket never blocks: an answer that
+ * is not there is an error.
  */
 #include "netd/nft_internal.h"
 
@@ -40,7 +41,10 @@ int nft_open(const char *table, struct nft **ret, struct failure *why)
 		nft_close(n);
 		return failure_errno(why, r, "can't open the packet filter (nf_tables)");
 	}
-	/* the kernel doubles it; where the host's limit is lower a huge batch fails, and nothing is loaded */
+	/*
+	 * the kernel doubles it; where the host's limit is lower a huge batch fails, and nothing is
+	 * loaded
+	 */
 	int bytes = NFT_BATCH_BYTES;
 	(void)setsockopt(nft_fd(n), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	*ret = n;
@@ -162,7 +166,10 @@ void nft_add_chain(struct nft *n, const char *name, const struct nft_hook *hook)
 	nftnl_chain_free(chain);
 }
 
-/** The expression that each element of @spec gets a copy of; NULL when it has none or memory ran out. */
+/**
+ * The expression that each element of @spec gets a copy of; NULL when it has none or memory ran
+ * out.
+ */
 static struct nftnl_expr *nft_set_state(const struct nft_set *spec)
 {
 	if (spec->state == NFT_STATE_COUNTER)
@@ -264,7 +271,10 @@ void nft_remove_element(struct nft *n, const char *set, const struct nft_key *ke
 	nft_change_element(n, set, key, NFT_MSG_DELSETELEM, 0);
 }
 
-/** An answer's verdict on messages from @first up to @last. @return 1 for the last one's ack, 0 to read on, negative errno. */
+/**
+ * An answer's verdict on messages from @first up to @last. @return 1 for the last one's ack, 0 to
+ * read on, negative errno.
+ */
 static int nft_answer(
 	const struct nlmsghdr *answer, uint32_t first, uint32_t last, uint32_t *ret_at)
 {
@@ -279,7 +289,10 @@ static int nft_answer(
 	return answer->nlmsg_seq == last ? 1 : 0;
 }
 
-/** Read answers until the ack of message @last. @return 0 or the first error, with the message it is about. */
+/**
+ * Read answers until the ack of message @last. @return 0 or the first error, with the message it is
+ * about.
+ */
 static int nft_answers(struct nft *n, uint32_t first, uint32_t last, uint32_t *ret_at)
 {
 	auto_free char *space = malloc(NFT_ANSWER_BYTES);

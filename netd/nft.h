@@ -1,6 +1,7 @@
 /*
- * One nftables table of family inet, and the netlink socket it is changed through. Changes gather in a batch
- * that the kernel takes whole or not at all. Errors while gathering are sticky and come out at nft_commit().
+ * One nftables table of family inet, and the netlink socket it is changed through. Changes gather
+ * in a batch that the kernel takes whole or not at all. Errors while gathering are sticky and come
+ * out at nft_commit().
  */
 #ifndef ECLUSA_NETD_NFT_H
 #define ECLUSA_NETD_NFT_H
@@ -33,7 +34,9 @@ struct nft_key {
 	uint8_t source[4];
 };
 
-/** A socket in the current network namespace, for changes to @table. @return 0 or negative errno. */
+/**
+ * A socket in the current network namespace, for changes to @table. @return 0 or negative errno.
+ */
 int nft_open(const char *table, struct nft **ret, struct failure *why);
 /** Close the socket; a table that it owns goes with its last duplicate. Accepts NULL. */
 void nft_close(struct nft *n);
@@ -48,7 +51,10 @@ void nft_add_set(struct nft *n, const struct nft_set *set);
 void nft_add_element(struct nft *n, const char *set, const struct nft_key *key);
 void nft_remove_element(struct nft *n, const char *set, const struct nft_key *key);
 
-/** A rule at the end of @chain: matches that must all hold, then what is done. Close with nft_rule_end(). */
+/**
+ * A rule at the end of @chain: matches that must all hold, then what is done. Close with
+ * nft_rule_end().
+ */
 void nft_rule_begin(struct nft *n, const char *chain);
 void nft_rule_end(struct nft *n);
 
@@ -63,9 +69,15 @@ void nft_match_destination_ports(struct nft *n, uint16_t first, uint16_t last);
 void nft_match_source_port(struct nft *n, uint16_t port);
 void nft_match_tcp_flags(struct nft *n, uint8_t mask, uint8_t value);
 void nft_match_icmp_type(struct nft *n, uint8_t type);
-/** Interface and source are (or, with !@inside, are not) an element; a limit over its rate does not match. */
+/**
+ * Interface and source are (or, with !@inside, are not) an element; a limit over its rate does not
+ * match.
+ */
 void nft_match_set(struct nft *n, const char *set, bool inside);
-/** The destination is no unicast address of somebody else: the host's own, broadcast, multicast, none. */
+/**
+ * The destination is no unicast address of somebody else: the host's own, broadcast, multicast,
+ * none.
+ */
 void nft_match_destination_not_unicast(struct nft *n);
 
 /** What is done. */
@@ -78,9 +90,15 @@ void nft_do_reset(struct nft *n);
 /** ICMP or ICMPv6 "administratively prohibited". */
 void nft_do_prohibit(struct nft *n);
 
-/** Send the batch. @return 0, or negative errno with nothing changed; the line names what was refused. */
+/**
+ * Send the batch. @return 0, or negative errno with nothing changed; the line names what was
+ * refused.
+ */
 int nft_commit(struct nft *n, struct failure *why);
-/** Packets that matched an element of a set with counters. @return 0, -ENOENT, another negative errno. */
+/**
+ * Packets that matched an element of a set with counters. @return 0, -ENOENT, another negative
+ * errno.
+ */
 int nft_read_counter(struct nft *n, const char *set, const struct nft_key *key, uint64_t *ret);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * See nft.h. Rules as libnftnl expressions. Registers: NFT_REG_1 for single values; NFT_REG32_00 and _01, which are its
- * two halves, for the key of interface and source.
+ * See nft.h. Rules as libnftnl expressions. Registers: NFT_REG_1 for single values; NFT_REG32_00
+ * and _01, which are its two halves, for the key of interface and source.
  */
 #include "netd/nft_internal.h"
 

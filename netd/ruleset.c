@@ -1,6 +1,7 @@
 /*
  * See ruleset.h. prerouting decides everything, before routing; input, forward and output only
- * repeat it. Adding the 1,000th sandbox costs what the first cost: the sets are plain hashes and no rule is added.
+ * repeat it. Adding the 1,000th sandbox costs what the first cost: the sets are plain hashes and no
+ * rule is added.
  */
 #include "netd/ruleset.h"
 

@@ -1,6 +1,7 @@
 /*
- * The gateway's packet filter: one static ruleset, and for each sandbox one element in each of its sets. It says who
- * a packet is from (interface and source together), what it may reach (the service's port), and refuses and counts the rest.
+ * The gateway's packet filter: one static ruleset, and for each sandbox one element in each of
+ * its sets. It says who a packet is from (interface and source together), what it may reach (the
+ * service's port), and refuses and counts the rest.
  */
 #ifndef ECLUSA_NETD_RULESET_H
 #define ECLUSA_NETD_RULESET_H
@@ -10,16 +11,25 @@
 
 #define RULESET_TABLE "eclusa-gateway"
 
-/** Refusals that one sandbox gets answered; what is beyond is dropped in silence, and counted all the same. */
+/**
+ * Refusals that one sandbox gets answered; what is beyond is dropped in silence, and counted all
+ * the same.
+ */
 #define RULESET_REFUSALS_PER_SECOND 10000U
 #define RULESET_REFUSALS_BURST      65536U
 /** New connections to the proxy from one sandbox; what is beyond is reset. */
 #define RULESET_CONNECTIONS_PER_SECOND 2000U
 #define RULESET_CONNECTIONS_BURST      4000U
 
-/** Load it into the namespace of @n's socket, in one batch. Nobody is admitted yet. @return 0 or negative errno. */
+/**
+ * Load it into the namespace of @n's socket, in one batch. Nobody is admitted yet. @return 0 or
+ * negative errno.
+ */
 int ruleset_load(struct nft *n, const struct address *service, uint16_t port, struct failure *why);
-/** From now on packets of this interface and source are a sandbox's; its counters start at 0. One batch. */
+/**
+ * From now on packets of this interface and source are a sandbox's; its counters start at 0. One
+ * batch.
+ */
 int ruleset_admit(struct nft *n, const struct nft_key *sandbox, struct failure *why);
 /** Its packets are dropped from now on. */
 int ruleset_evict(struct nft *n, const struct nft_key *sandbox, struct failure *why);

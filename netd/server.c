@@ -1,7 +1,7 @@
 /*
- * See server.h. One poll loop over the proxy's channel and the leases'; a lease that can't be served ends with a line for its
- * launcher, never with less than it asked for. An embedded netd has one lease and ends with it; a service will add
- * accepted connections to the same list.
+ * See server.h. One poll loop over the proxy's channel and the leases'; a lease that can't be
+ * served ends with a line for its launcher, never with less than it asked for. An embedded netd has
+ * one lease and ends with it; a service will add accepted connections to the same list.
  */
 #include "netd/server.h"
 
@@ -34,7 +34,9 @@ union server_message {
 	struct message_sandbox sandbox;
 };
 
-/** A message and no descriptors. @return its length, 0 at the end of the channel, negative errno. */
+/**
+ * A message and no descriptors. @return its length, 0 at the end of the channel, negative errno.
+ */
 static int server_receive(int fd, union server_message *ret)
 {
 	int r = channel_receive(fd, ret, sizeof(*ret), NULL, 0, NULL);
@@ -94,7 +96,9 @@ static int server_await_start(struct server *s, int launcher_fd, struct failure 
 	return server_start(s, &m.start, why);
 }
 
-/** One message of a launcher. @return 1 when the lease has ended, 0, or negative errno: it must end. */
+/**
+ * One message of a launcher. @return 1 when the lease has ended, 0, or negative errno: it must end.
+ */
 static int server_serve_lease(struct server *s, struct lease *lease, struct failure *why)
 {
 	union server_message m;
@@ -137,7 +141,9 @@ static void server_fail_lease(struct server *s, struct lease *lease, const struc
 	server_end_lease(s, lease);
 }
 
-/** One message of the proxy. @return 0, 1 at its end, negative errno: the proxy can't be relied on. */
+/**
+ * One message of the proxy. @return 0, 1 at its end, negative errno: the proxy can't be relied on.
+ */
 static int server_serve_proxy(struct server *s)
 {
 	union server_message m;

@@ -1,6 +1,7 @@
 /*
- * See sysctl.h. A new namespace inherits IPv4 settings from the host (src_valid_mark=1, as VPN tools set it,
- * kills tproxy), so nothing is left to inheritance: `all`, `default` and `lo` get the same values.
+ * See sysctl.h. A new namespace inherits IPv4 settings from the host (src_valid_mark=1, as VPN
+ * tools set it, kills tproxy), so nothing is left to inheritance: `all`, `default` and `lo` get the
+ * same values.
  */
 #include "netd/sysctl.h"
 
@@ -75,8 +76,8 @@ static bool sysctl_has(int fd, const char *value)
 }
 
 /**
- * Make a setting that is not so already: many writes take the kernel's rtnl lock for nothing, and where /proc/sys is
- * read-only (a container's) what is right already is right.
+ * Make a setting that is not so already: many writes take the kernel's rtnl lock for nothing, and
+ * where /proc/sys is read-only (a container's) what is right already is right.
  */
 static int sysctl_write(const struct sysctl_folder *folder, const char *name, const char *value,
 	struct failure *why)

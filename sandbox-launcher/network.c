@@ -1,7 +1,8 @@
 /*
- * See network.h. Both programs are started before anything else is prepared, and every message is sent before any answer
- * is awaited, so that their start-up, the gateway's making and our own work overlap. Both are ours and trusted to say what
- * went wrong; that they are alive is read from pidfds only.
+ * See network.h. Both programs are started before anything else is prepared, and every message is
+ * sent before any answer is awaited, so that their start-up, the gateway's making and our own work
+ * overlap. Both are ours and trusted to say what went wrong; that they are alive is read from
+ * pidfds only.
  */
 #include "sandbox-launcher/network.h"
 
@@ -120,7 +121,10 @@ static int network_find_resolvers(
 	return 0;
 }
 
-/** What the dial guard lets through beyond public addresses: resolvers, and what some rule's addr= opens. */
+/**
+ * What the dial guard lets through beyond public addresses: resolvers, and what some rule's addr=
+ * opens.
+ */
 static int network_open_rules(
 	const struct network_options *options, struct network_parts *parts, struct failure *why)
 {
@@ -303,7 +307,10 @@ static enum network_answer network_failed(
 	return NETWORK_FAILED;
 }
 
-/** Read what one program has to say. @size of the answer that is awaited, of kind @kind; descriptors in @ret_fd if not NULL. */
+/**
+ * Read what one program has to say. @size of the answer that is awaited, of kind @kind; descriptors
+ * in @ret_fd if not NULL.
+ */
 static enum network_answer network_read(struct program *p, union network_message *m,
 	enum message_kind kind, size_t size, int *ret_fd, struct failure *why)
 {
@@ -327,7 +334,9 @@ static enum network_answer network_read(struct program *p, union network_message
 	return NETWORK_FAILED;
 }
 
-/** Poll the programs that have not answered yet. @return 0, -ETIMEDOUT, or another negative errno. */
+/**
+ * Poll the programs that have not answered yet. @return 0, -ETIMEDOUT, or another negative errno.
+ */
 static int network_turn(struct network *n, uint64_t deadline_ns, struct failure *why)
 {
 	uint64_t now = clock_monotonic_ns();
@@ -420,7 +429,10 @@ void network_poll(const struct network *n, struct pollfd ret[static NETWORK_POLL
 	ret[1] = (struct pollfd){.fd = n->proxy.pidfd, .events = POLLIN};
 }
 
-/** Ask a program a bare question and wait for its answer; earlier answers that nobody read are passed over. @return 0 or negative errno. */
+/**
+ * Ask a program a bare question and wait for its answer; earlier answers that nobody read are
+ * passed over. @return 0 or negative errno.
+ */
 static int network_ask(struct program *p, enum message_kind question, enum message_kind answer,
 	uint64_t deadline_ns, union network_message *ret)
 {
@@ -443,7 +455,10 @@ static int network_ask(struct program *p, enum message_kind question, enum messa
 	return r == 0 ? -EPIPE : r;
 }
 
-/** Both programs end when their channels do; what does not is killed. @return whether both ended well. */
+/**
+ * Both programs end when their channels do; what does not is killed. @return whether both ended
+ * well.
+ */
 static bool network_end_programs(struct network *n, uint64_t deadline_ns)
 {
 	fd_close(&n->namespace_fd);
@@ -454,7 +469,9 @@ static bool network_end_programs(struct network *n, uint64_t deadline_ns)
 	return n->netd.status == 0 && n->proxy.status == 0;
 }
 
-/** Whatever the recorder did not get to. @return 0 or negative errno: the next start completes it. */
+/**
+ * Whatever the recorder did not get to. @return 0 or negative errno: the next start completes it.
+ */
 static int network_complete_ring(struct network *n)
 {
 	if (!n->has_ring)

@@ -1,6 +1,6 @@
 /*
- * The embedded network of one run: a private netd and a private proxy, started, leased from and ended. Not the
- * sandbox itself. With no network asked for, none of this is used.
+ * The embedded network of one run: a private netd and a private proxy, started, leased from and
+ * ended. Not the sandbox itself. With no network asked for, none of this is used.
  */
 #ifndef ECLUSA_SANDBOX_LAUNCHER_NETWORK_H
 #define ECLUSA_SANDBOX_LAUNCHER_NETWORK_H
@@ -14,18 +14,21 @@
 struct network;
 
 struct network_options {
-	const char *sandbox_id;   /* also the id that the segment was created with: its ring has the same */
-	const char *profile;      /* a profile of the bundle */
-	struct slice bundle;      /* policy/source.h */
-	bool root;                /* root of the initial user namespace: dial guard, separate uid */
-	const char *upstream_ca;  /* PEM file or NULL */
-	const char *hosts;        /* lab hosts file or NULL */
-	const char *resolver;     /* ADDR:PORT or NULL: the nameservers of /etc/resolv.conf */
-	int segment_fd;           /* borrowed: audit segment */
-	int audit_folder_fd;      /* borrowed: rings are made there */
+	const char *sandbox_id;  /* also the id that the segment was created with */
+	const char *profile;     /* a profile of the bundle */
+	struct slice bundle;     /* policy/source.h */
+	bool root;               /* root of the initial user namespace: dial guard, separate uid */
+	const char *upstream_ca; /* PEM file or NULL */
+	const char *hosts;       /* lab hosts file or NULL */
+	const char *resolver;    /* ADDR:PORT or NULL: the nameservers of /etc/resolv.conf */
+	int segment_fd;          /* borrowed: audit segment */
+	int audit_folder_fd;     /* borrowed: rings are made there */
 };
 
-/** Spawn both programs and ask for one lease; returns without waiting. The caller is root, in its own user namespace if need be. */
+/**
+ * Spawn both programs and ask for one lease; returns without waiting. The caller is root, in its
+ * own user namespace if need be.
+ */
 int network_start(const struct network_options *options, struct network **ret, struct failure *why);
 /** Wait for lease and proxy, at most until @deadline_ns (monotonic). */
 int network_wait(struct network *n, uint64_t deadline_ns, struct failure *why);
@@ -34,14 +37,18 @@ int network_wait(struct network *n, uint64_t deadline_ns, struct failure *why);
 int network_namespace_fd(const struct network *n);
 const struct message_lease_granted *network_lease(const struct network *n);
 struct slice network_ca_pem(const struct network *n);
-/** Two descriptors to poll while the run goes on: if either reports anything, netd or super has died (verdict supervisor). */
+/**
+ * Two descriptors to poll while the run goes on: if either reports anything, netd or super has died
+ * (verdict supervisor).
+ */
 #define NETWORK_POLL_COUNT 2
 void network_poll(const struct network *n, struct pollfd ret[static NETWORK_POLL_COUNT]);
 
 /**
- * Orderly end, after the sandbox is gone: read the gateway's counters, let the proxy record and quit, reap both programs, complete
- * the rings into the segment. @return 0; -EPIPE when netd or super had died (counters then zero; what the rings hold is recorded as recovered).
- * Bounded by a deadline of 5 s. @ret_counters may be NULL.
+ * Orderly end, after the sandbox is gone: read the gateway's counters, let the proxy record and
+ * quit, reap both programs, complete the rings into the segment. @return 0; -EPIPE when netd or
+ * super had died (counters then zero; what the rings hold is recorded as recovered). Bounded by a
+ * deadline of 5 s. @ret_counters may be NULL.
  */
 int network_finish(struct network *n, struct message_counters_read *ret_counters);
 /** Ends whatever still runs (SIGKILL by pidfd) and releases. Accepts NULL. */

@@ -1,4 +1,7 @@
-/* See program.h. posix_spawn() shares our memory until exec, so a large launcher costs nothing here. */
+/*
+ * See program.h. posix_spawn() shares our memory until exec, so a large launcher costs nothing
+ * here.
+ */
 #include "sandbox-launcher/program.h"
 
 #include "common/cleanup.h"
@@ -40,7 +43,10 @@ static int program_environment(char *to[static array_size(passed_variables) + 1]
 	return 0;
 }
 
-/** Descriptors as the child shall have them. @first and @second are 5 or above, so that none overwrites the other. */
+/**
+ * Descriptors as the child shall have them. @first and @second are 5 or above, so that none
+ * overwrites the other.
+ */
 static int program_actions(posix_spawn_file_actions_t *actions, int first, int second)
 {
 	int r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -56,7 +62,10 @@ static int program_actions(posix_spawn_file_actions_t *actions, int first, int s
 	return -r;
 }
 
-/** No signal blocked or ignored, and a session of its own: a terminal's ^C is the launcher's to handle. */
+/**
+ * No signal blocked or ignored, and a session of its own: a terminal's ^C is the launcher's to
+ * handle.
+ */
 static int program_attributes(posix_spawnattr_t *attributes)
 {
 	sigset_t none;

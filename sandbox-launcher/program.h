@@ -1,6 +1,7 @@
 /*
- * One of our helper programs, eclusa-netd or eclusa-proxy: found beside us, started with two channels and nothing
- * else, waited for through a pidfd. It leads a process group of its own, which ends with it.
+ * One of our helper programs, eclusa-netd or eclusa-proxy: found beside us, started with two
+ * channels and nothing else, waited for through a pidfd. It leads a process group of its own, which
+ * ends with it.
  */
 #ifndef ECLUSA_SANDBOX_LAUNCHER_PROGRAM_H
 #define ECLUSA_SANDBOX_LAUNCHER_PROGRAM_H
@@ -23,15 +24,16 @@ struct program {
 #define PROGRAM_NONE ((struct program){.pidfd = -1, .channel_fd = -1})
 
 /**
- * Start it with @first_fd as descriptor 3 and @second_fd as 4 (both stay the caller's), /dev/null as input and
- * output, our standard error, a session of its own, and none of our environment but the fault points' variable.
- * ret->channel_fd is kept. @return 0 or negative errno.
+ * Start it with @first_fd as descriptor 3 and @second_fd as 4 (both stay the caller's), /dev/null
+ * as input and output, our standard error, a session of its own, and none of our environment but
+ * the fault points' variable. ret->channel_fd is kept. @return 0 or negative errno.
  */
 int program_spawn(
 	const char *name, int first_fd, int second_fd, struct program *ret, struct failure *why);
 /**
- * Wait for its end at most until @deadline_ns, then kill it; kill and reap what it left in its group
- * (the caller must be a subreaper). Does nothing when it was reaped. Bounded by one more second.
+ * Wait for its end at most until @deadline_ns, then kill it; kill and reap what it left in its
+ * group (the caller must be a subreaper). Does nothing when it was reaped. Bounded by one more
+ * second.
  */
 void program_end(struct program *p, uint64_t deadline_ns);
 /** "ended with status 70", "was killed by signal 9", after program_end(). @return to */

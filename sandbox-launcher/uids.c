@@ -1,4 +1,7 @@
-/* See uids.h. A byte of the lock file is a uid; the lock is the kernel's, so that nothing is left behind. */
+/*
+ * See uids.h. A byte of the lock file is a uid; the lock is the kernel's, so that nothing is left
+ * behind.
+ */
 #include "sandbox-launcher/uids.h"
 
 #include "common/cleanup.h"
@@ -8,7 +11,10 @@
 
 #define UIDS_DATABASE_BYTES_MAX ((size_t)16 << 20)
 
-/** A database of `:`-separated lines: where a line's first id stands, and whether a count follows it. */
+/**
+ * A database of `:`-separated lines: where a line's first id stands, and whether a count follows
+ * it.
+ */
 struct uids_database {
 	const char *path;
 	unsigned first_field;

@@ -1,6 +1,7 @@
 /*
- * Host uids that nobody has: one for each sandbox and one for the proxy, when Eclusa runs as root. The range lies above
- * what distributions, containers (systemd: up to 0x6fffffff) and subordinate ids use; it is checked all the same.
+ * Host uids that nobody has: one for each sandbox and one for the proxy, when Eclusa runs as
+ * root. The range lies above what distributions, containers (systemd: up to 0x6fffffff) and
+ * subordinate ids use; it is checked all the same.
  */
 #ifndef ECLUSA_SANDBOX_LAUNCHER_UIDS_H
 #define ECLUSA_SANDBOX_LAUNCHER_UIDS_H
@@ -17,13 +18,15 @@
 #define UIDS_FILE   "uids"
 
 /**
- * Refuse if a user or a subordinate range of this host lies in the range (proxy's uid included): /etc/passwd, /etc/subuid,
- * and groups likewise. @return 0, -EADDRINUSE with a line that names the entry, another negative errno.
+ * Refuse if a user or a subordinate range of this host lies in the range (proxy's uid included):
+ * /etc/passwd, /etc/subuid, and groups likewise. @return 0, -EADDRINUSE with a line that names the
+ * entry, another negative errno.
  */
 int uids_check(struct failure *why);
 /**
- * Claim a uid for one sandbox. It is ours as long as the returned lock descriptor (CLOEXEC) is open, also through a
- * kill -9. Needs root. @return the descriptor; -EUSERS when all are taken; another negative errno.
+ * Claim a uid for one sandbox. It is ours as long as the returned lock descriptor (CLOEXEC) is
+ * open, also through a kill -9. Needs root. @return the descriptor; -EUSERS when all are taken;
+ * another negative errno.
  */
 int uids_claim(uid_t *ret_uid, struct failure *why);
 

@@ -270,6 +270,28 @@ def test_arp_teaches_the_gateway_nothing(netd, sandbox):
     assert len(in_gateway(netd, "ip", "neigh", "show").splitlines()) == 1
 
 
+def test_refusals_beyond_the_limit_are_silent_and_still_counted(netd, sandbox):
+    sent = 150_000
+
+    def flood():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            done = 0
+            while done < sent:
+                try:
+                    sock.sendto(b"", ("203.0.113.10", 9))
+                    done += 1
+                except OSError:
+                    pass  # an earlier refusal, told here
+
+    began = time.monotonic()
+    sandbox.inside(flood)
+    took = time.monotonic() - began
+    assert netd.counters()["udp"] == sent
+    lines = [line.split() for line in in_gateway(netd, "grep", "^Icmp:", "/proc/net/snmp").splitlines()]
+    answered = dict(zip(*lines))["OutDestUnreachs"]
+    assert 65536 <= int(answered) <= 65536 + 10_000 * (took + 1)
+
+
 # Who holds what, and what is left
 
 def test_netd_keeps_two_capabilities_and_hides(netd):

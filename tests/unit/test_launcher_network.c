@@ -1,6 +1,7 @@
 /*
- * The launcher's side of the network, against a netd and a proxy that are this very file under other names: what they are
- * given, whose word is believed when something fails, and that nothing of them outlives the run.
+ * The launcher's side of the network, against a netd and a proxy that are this very file under
+ * other names: what they are given, whose word is believed when something fails, and that nothing
+ * of them outlives the run.
  */
 #include "tests/unit/cmocka_setup.h"
 
@@ -53,7 +54,9 @@ static int say(const char *text)
 	return 1;
 }
 
-/** What a started program must not have: descriptors, variables, a terminal session of the launcher. */
+/**
+ * What a started program must not have: descriptors, variables, a terminal session of the launcher.
+ */
 static const char *surplus(void)
 {
 	for (int fd = 5; fd < 256; fd++) {
@@ -81,7 +84,9 @@ static int fake_netd_grant(void)
 	return channel_send(3, &granted, sizeof(granted), &ns, 1);
 }
 
-/** Whether the message opens 10.1.0.0/16:8443 by TCP and the resolver at 192.0.2.53:5353 by both. */
+/**
+ * Whether the message opens 10.1.0.0/16:8443 by TCP and the resolver at 192.0.2.53:5353 by both.
+ */
 static bool opens_what_it_should(const struct message_netd_start *start)
 {
 	bool rule = false;

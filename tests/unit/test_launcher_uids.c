@@ -1,4 +1,7 @@
-/* Uids that nobody has: claimed one by one, freed with their descriptor, refused where somebody has them. Needs root. */
+/*
+ * Uids that nobody has: claimed one by one, freed with their descriptor, refused where somebody has
+ * them. Needs root.
+ */
 #include "tests/unit/cmocka_setup.h"
 
 #include "common/cleanup.h"
@@ -56,7 +59,10 @@ static void claims_are_distinct_and_end_with_their_descriptor(void **state)
 		for (size_t k = 0; k < i; k++)
 			assert_int_not_equal(uids[i], uids[k]);
 	}
-	/* with every byte but one locked, only that one is left to claim; freed, it can be had again */
+	/*
+	 * with every byte but one locked, only that one is left to claim; freed, it can be had
+	 * again
+	 */
 	auto_fd file = open(UIDS_FOLDER "/" UIDS_FILE, O_RDWR | O_CLOEXEC);
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 	for (size_t i = 0; i < CLAIMS; i++)

@@ -27,7 +27,7 @@ static void slots_own_the_pairs_from_10_0_0_2_on(void **state)
 		assert_string_equal(address_format(&slot.gateway, text), cases[i].gateway);
 		assert_string_equal(address_format(&slot.sandbox, text), cases[i].sandbox);
 		assert_int_equal(slot.number, cases[i].used + 1);
-		assert_int_equal(slot.gateway_index, (int)cases[i].used + 2);
+		assert_int_equal(slot.gateway_index, (int)cases[i].used + 3);
 	}
 }
 

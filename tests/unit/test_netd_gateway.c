@@ -1,4 +1,7 @@
-/* Several sandboxes in one gateway: apart from one another, each at its worker, gone when evicted. Needs namespaces. */
+/*
+ * Several sandboxes in one gateway: apart from one another, each at its worker, gone when evicted.
+ * Needs namespaces.
+ */
 #include "tests/unit/cmocka_setup.h"
 
 #include "common/cleanup.h"
@@ -211,7 +214,10 @@ static void a_sandbox_cannot_speak_with_anothers_address(void **state)
 	struct address peer = accept_at(g, listener_worker(&b.slot.sandbox, WORKERS));
 	assert_true(address_equal(&peer, &b.slot.sandbox));
 	assert_nobody_waits(g);
-	/* the same packet from its rightful owner opens a connection: the forgery failed for who sent it */
+	/*
+	 * the same packet from its rightful owner opens a connection: the forgery failed for who
+	 * sent it
+	 */
 	forge_syn(&a, &a.slot.sandbox);
 	uint64_t packets[PACKET_CLASS_COUNT];
 	assert_int_equal(gateway_count_sandbox(g, &a.slot, packets, NULL), 0);
@@ -250,7 +256,9 @@ static void an_evicted_sandbox_is_heard_no_more(void **state)
 	gateway_close(g);
 }
 
-/** More pairs than the host-wide ARP table holds dynamic entries (1,024 a family), all reachable. */
+/**
+ * More pairs than the host-wide ARP table holds dynamic entries (1,024 a family), all reachable.
+ */
 static void every_one_of_six_hundred_pairs_is_reached(void **state)
 {
 	(void)state;
