@@ -437,19 +437,19 @@ static int refuse_families(scmp_filter_ctx ctx)
 	const uint32_t refuse = SCMP_ACT_ERRNO(EAFNOSUPPORT);
 	for (size_t c = 0; c < array_size(calls); c++) {
 		int r = seccomp_rule_add(
-			ctx, refuse, calls[c], 1, SCMP_CMP(0, SCMP_CMP_GT, AF_NETLINK));
+			ctx, refuse, calls[c], 1, SCMP_CMP(0, SCMP_CMP_GT, AF_NETLINK, 0));
 		for (unsigned family = 0; family < AF_NETLINK && r == 0; family++) {
 			if (family == AF_UNIX || family == AF_INET || family == AF_INET6)
 				continue;
 			r = seccomp_rule_add(
-				ctx, refuse, calls[c], 1, SCMP_CMP(0, SCMP_CMP_EQ, family));
+				ctx, refuse, calls[c], 1, SCMP_CMP(0, SCMP_CMP_EQ, family, 0));
 		}
 		if (r < 0)
 			return r;
 	}
 	return seccomp_rule_add(ctx, refuse, SCMP_SYS(socket), 2,
-		SCMP_CMP(0, SCMP_CMP_EQ, AF_NETLINK),
-		SCMP_CMP(2, SCMP_CMP_NE, 0 /* NETLINK_ROUTE */));
+		SCMP_CMP(0, SCMP_CMP_EQ, AF_NETLINK, 0),
+		SCMP_CMP(2, SCMP_CMP_NE, 0 /* NETLINK_ROUTE */, 0));
 }
 
 static int build_arguments(scmp_filter_ctx ctx)
@@ -472,7 +472,7 @@ static int build_arguments(scmp_filter_ctx ctx)
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64), 2,
 			SCMP_CMP(1, SCMP_CMP_MASKED_EQ, LOW_WORD, RLIMIT_CORE),
-			SCMP_CMP(2, SCMP_CMP_NE, 0));
+			SCMP_CMP(2, SCMP_CMP_NE, 0, 0));
 	return r == 0 ? refuse_families(ctx) : r;
 }
 

@@ -151,7 +151,7 @@ static int mount_writable(const struct mounts *m)
 	static const struct {
 		const char *path;
 		mode_t mode;
-	} folders[] = {{"tmp", 01777}, {"work", 0755}, {VIEW_HOME + 1, 0755}, {"dev/shm", 01777}};
+	} folders[] = {{"tmp", 01777}, {"work", 0755}, {&VIEW_HOME[1], 0755}, {"dev/shm", 01777}};
 	for (size_t i = 0; i < array_size(folders); i++) {
 		auto_fd tree = view_tmpfs(m->scratch_bytes, SCRATCH_INODES, folders[i].mode,
 			SANDBOX_UID, SANDBOX_GID);

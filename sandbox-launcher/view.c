@@ -299,7 +299,7 @@ int view_add_bundle(struct view *v, struct slice ca_pem, struct failure *why)
 	if (r == 0)
 		r = buf_append(&bundle, ca_pem);
 	if (r == 0)
-		r = view_add_text(v, VIEW_CA_BUNDLE + 1, buf_slice(&bundle));
+		r = view_add_text(v, &VIEW_CA_BUNDLE[1], buf_slice(&bundle));
 	buf_fini(&bundle);
 	return r < 0 ? failure_errno(why, r, "can't merge the CA bundle") : 0;
 }
