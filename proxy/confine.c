@@ -245,6 +245,7 @@ static int filter_descriptors(scmp_filter_ctx filter, enum confine_role role)
 		{EVERY, SCMP_SYS(fcntl), F_SETFL},
 		{EVERY, SCMP_SYS(fcntl), F_GETFD},
 		{EVERY, SCMP_SYS(fcntl), F_SETFD},
+		{WORKER, SCMP_SYS(fcntl), F_DUPFD_CLOEXEC},
 		{WORKER, SCMP_SYS(fcntl), F_GETPIPE_SZ},
 		{WORKER, SCMP_SYS(fcntl), F_SETPIPE_SZ},
 		{RECORDER, SCMP_SYS(fcntl), F_SETLK},
