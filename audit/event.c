@@ -388,7 +388,7 @@ static void write_process(struct writer *w)
 		struct slice name = slice_of(slash != NULL ? slash + 1 : e->argv[0]);
 		write_peer(w, "name", name, HOST_BYTES);
 		buf_clear(&w->scratch);
-		w->redactions += redact_arguments(e->argv, &w->scratch);
+		w->redactions += redact_arguments((const char *const *)e->argv, &w->scratch);
 		write_scratch(w, "cmd_line", COMMAND_LINE_BYTES);
 	} else {
 		write_own(w, "name", e->sandbox_id, NAME_BYTES);

@@ -233,7 +233,7 @@ static unsigned redact_argument(struct slice argument, struct buf *to, bool *ret
 	return 1;
 }
 
-unsigned redact_arguments(char *const *argv, struct buf *to)
+unsigned redact_arguments(const char *const *argv, struct buf *to)
 {
 	unsigned count = 0;
 	bool is_value = false;

@@ -20,6 +20,6 @@ unsigned redact_path(struct slice path, struct buf *to);
 /** A host as a peer spelled it: without user information. */
 unsigned redact_host(struct slice host, struct buf *to);
 /** A command line, joined by blanks: also values of options and variables named like secrets. */
-unsigned redact_arguments(char *const *argv, struct buf *to);
+unsigned redact_arguments(const char *const *argv, struct buf *to);
 
 #endif
