@@ -71,9 +71,22 @@ class Run:
         return json.loads(self.output)
 
     def decisions(self, port=None):
-        """Events with a decision about traffic; of one connection if its source port is given."""
+        """
+        Events with a decision about traffic; of one connection if its source port is given. A tunnel that was opened has
+        a record of its own beside those of the requests in it: see tunnels().
+        """
+        return [e for e in self._traffic(port) if not self._is_open_tunnel(e)]
+
+    def tunnels(self, port=None):
+        return [e for e in self._traffic(port) if self._is_open_tunnel(e)]
+
+    def _traffic(self, port):
         return [e for e in self.events if e.get("class_uid") in (4001, 4002)
                 and (port is None or e.get("src_endpoint", {}).get("port") == port)]
+
+    @staticmethod
+    def _is_open_tunnel(event):
+        return event.get("action_id") == 1 and event.get("http_request", {}).get("http_method") == "CONNECT"
 
     @staticmethod
     def brief(event):

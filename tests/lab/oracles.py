@@ -42,7 +42,7 @@ class Batch:
         return self.run.decisions(self[name].port)
 
     def explain(self, name):
-        events = "\n".join("  L " + json.dumps(e) for e in self.events(name))
+        events = "\n".join("  L " + self.run.brief(e) for e in self.events(name))
         return f"\n  C {self[name]}\n{events}\n  U {self.connections[:20]} {self.questions[:20]}"
 
     @property
