@@ -334,69 +334,99 @@ static enum network_answer network_read(struct program *p, union network_message
 	return NETWORK_FAILED;
 }
 
-/**
- * Poll the programs that have not answered yet. @return 0, -ETIMEDOUT, or another negative errno.
- */
+/** Somebody who may still say something: even after its answer it may have to say that it failed. */
+static bool network_listens(enum network_answer answer)
+{
+	return answer == NETWORK_AWAITED || answer == NETWORK_ANSWERED;
+}
+
+static void network_hear_netd(struct network *n, struct failure *why)
+{
+	union network_message m = {0};
+	int fd = -1;
+	n->netd_answer =
+		network_read(&n->netd, &m, MESSAGE_LEASE_GRANTED, sizeof(m.granted), &fd, why);
+	if (n->netd_answer != NETWORK_ANSWERED)
+		return;
+	fd_close(&n->namespace_fd);
+	n->namespace_fd = fd;
+	n->granted = m.granted;
+}
+
+static void network_hear_proxy(struct network *n, struct failure *why)
+{
+	union network_message m = {0};
+	n->proxy_answer =
+		network_read(&n->proxy, &m, MESSAGE_PROXY_READY, sizeof(m.ready), NULL, why);
+	if (n->proxy_answer == NETWORK_ANSWERED)
+		n->ready = m.ready;
+}
+
+/** Hear who speaks next. @return 0, -ETIMEDOUT, or another negative errno. */
 static int network_turn(struct network *n, uint64_t deadline_ns, struct failure *why)
 {
 	uint64_t now = clock_monotonic_ns();
 	if (now >= deadline_ns)
 		return -ETIMEDOUT;
 	struct pollfd waits[2] = {
-		{.fd = n->netd_answer == NETWORK_AWAITED ? n->netd.channel_fd : -1,
-			.events = POLLIN},
-		{.fd = n->proxy_answer == NETWORK_AWAITED ? n->proxy.channel_fd : -1,
+		{.fd = network_listens(n->netd_answer) ? n->netd.channel_fd : -1, .events = POLLIN},
+		{.fd = network_listens(n->proxy_answer) ? n->proxy.channel_fd : -1,
 			.events = POLLIN},
 	};
 	int left_ms = (int)((deadline_ns - now + NS_PER_MS - 1) / NS_PER_MS);
 	if (poll(waits, 2, left_ms) < 0)
 		return errno == EINTR ? 0 : -errno;
-	union network_message m = {0};
-	if (waits[0].revents != 0) {
-		n->netd_answer = network_read(&n->netd, &m, MESSAGE_LEASE_GRANTED,
-			sizeof(m.granted), &n->namespace_fd, why);
-		if (n->netd_answer == NETWORK_ANSWERED)
-			n->granted = m.granted;
-	}
-	if (waits[1].revents != 0) {
-		n->proxy_answer = network_read(
-			&n->proxy, &m, MESSAGE_PROXY_READY, sizeof(m.ready), NULL, why);
-		if (n->proxy_answer == NETWORK_ANSWERED)
-			n->ready = m.ready;
-	}
+	if (waits[0].revents != 0)
+		network_hear_netd(n, why);
+	if (waits[1].revents != 0)
+		network_hear_proxy(n, why);
 	return 0;
 }
 
-/** One of them is gone without a word: say which, and how. */
+/** One is gone without a word: say which, and how. One that ended well only followed the other. */
 static int network_say_ended(struct network *n, struct failure *why)
 {
+	bool both = n->netd_answer == NETWORK_ENDED && n->proxy_answer == NETWORK_ENDED;
 	struct program *p = n->netd_answer == NETWORK_ENDED ? &n->netd : &n->proxy;
+	uint64_t deadline_ns = clock_monotonic_ns() + NETWORK_LAST_WORDS_NS;
 	char ending[64];
-	program_end(p, clock_monotonic_ns() + NETWORK_LAST_WORDS_NS);
+	program_end(p, deadline_ns);
+	if (both && p->status == 0) {
+		p = &n->proxy;
+		program_end(p, deadline_ns);
+	}
 	return failure_set(why, -EPIPE, "%s %s before the network was ready", p->name,
 		program_ending(p, ending, sizeof(ending)));
 }
 
+/** What the answers heard so far amount to: 1 ready, 0 not yet, or negative errno. */
+static int network_judge(struct network *n, struct failure *why)
+{
+	if (n->netd_answer == NETWORK_FAILED || n->proxy_answer == NETWORK_FAILED)
+		return why == NULL || why->code == 0 ? -EIO : why->code;
+	if (n->netd_answer == NETWORK_ENDED && n->proxy_answer == NETWORK_ENDED)
+		return network_say_ended(n, why);
+	if (n->netd_answer != NETWORK_ANSWERED || n->proxy_answer != NETWORK_ANSWERED)
+		return 0;
+	if (n->ready.ca_len > sizeof(n->ready.ca_pem))
+		return failure_set(why, -EPROTO, "eclusa-proxy sent a malformed message");
+	return 1;
+}
+
 int network_wait(struct network *n, uint64_t deadline_ns, struct failure *why)
 {
+	bool last_words = false;
 	for (;;) {
-		if (n->netd_answer == NETWORK_FAILED || n->proxy_answer == NETWORK_FAILED)
-			return why == NULL || why->code == 0 ? -EIO : why->code;
+		int r = network_judge(n, why);
+		if (r != 0)
+			return r < 0 ? r : 0;
 		bool ended = n->netd_answer == NETWORK_ENDED || n->proxy_answer == NETWORK_ENDED;
-		bool awaited =
-			n->netd_answer == NETWORK_AWAITED || n->proxy_answer == NETWORK_AWAITED;
-		if (ended && !awaited)
-			return network_say_ended(n, why);
-		if (!awaited && n->ready.ca_len > sizeof(n->ready.ca_pem))
-			return failure_set(why, -EPROTO, "eclusa-proxy sent an unexpected message");
-		if (!awaited)
-			return 0;
+		uint64_t last_ns = clock_monotonic_ns() + NETWORK_LAST_WORDS_NS;
 		/* each quits when the other does: the one that knows why may speak second */
-		uint64_t last_words_ns = clock_monotonic_ns() + NETWORK_LAST_WORDS_NS;
-		uint64_t until_ns = deadline_ns;
-		if (ended && last_words_ns < until_ns)
-			until_ns = last_words_ns;
-		int r = network_turn(n, until_ns, why);
+		if (ended && !last_words && last_ns < deadline_ns)
+			deadline_ns = last_ns;
+		last_words = ended;
+		r = network_turn(n, deadline_ns, why);
 		if (r == -ETIMEDOUT && ended)
 			return network_say_ended(n, why);
 		if (r == -ETIMEDOUT)

@@ -139,6 +139,8 @@ static int fake_netd(void)
 		return say("no lease message");
 	if (scenario_is("netd-fails"))
 		return say("can't make the gateway's network namespace: Operation not permitted");
+	if (scenario_is("proxy-fails-late"))
+		return channel_receive(4, &m, sizeof(m), NULL, 0, NULL) == 0 ? 0 : 2;
 	if (scenario_is("proxy-fails")) /* it quits in silence because the proxy did */
 		return channel_receive(4, &m, sizeof(m), NULL, 0, NULL) == 0 ? 1 : 2;
 	if (!scenario_is("netd-late") && fake_netd_grant() < 0)
@@ -196,6 +198,10 @@ static int fake_proxy(void)
 		return say("no CA key");
 	}
 	leave_a_child();
+	if (scenario_is("proxy-fails-late")) { /* while the lease waits for its worker */
+		(void)fake_proxy_ready();
+		return say("the worker ended 11 times in a row");
+	}
 	if (fake_proxy_ready() < 0 ||
 		channel_receive(3, &m, sizeof(m), NULL, 0, NULL) != sizeof(m.header))
 		return 0;
@@ -366,6 +372,7 @@ static void the_one_that_knows_why_is_believed(void **state)
 		{"netd-dies", "eclusa-netd ended with status 70 before the network was ready"},
 		{"proxy-dies", "eclusa-proxy was killed by signal 9 before the network was ready"},
 		{"proxy-fails", "eclusa-proxy: no CA key"},
+		{"proxy-fails-late", "eclusa-proxy: the worker ended 11 times in a row"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct failure why = {0};
