@@ -30,7 +30,8 @@ struct mend {
 	size_t depth;
 	size_t token;                   /* where the current string or literal began */
 	char key[MEND_KEYS][KEY_BYTES]; /* the last key at depth 1, 2, 3 */
-	bool has_metadata, has_sequence, has_unmapped, has_eclusa, has_torn;
+	bool has_metadata, has_sequence, has_unmapped, has_eclusa;
+	bool has_recovered, has_torn;
 };
 
 static bool key_is(const struct mend *m, size_t depth, const char *name)
@@ -68,6 +69,7 @@ static void mend_key_end(struct mend *m, size_t end)
 			KEY_BYTES) < 0)
 		m->key[m->depth - 1][0] = '\0'; /* longer than any that matters */
 	m->has_sequence |= in_metadata(m) && key_is(m, 2, "sequence");
+	m->has_recovered |= in_eclusa(m) && key_is(m, 3, "recovered");
 	m->has_torn |= in_eclusa(m) && key_is(m, 3, "torn");
 	m->place = PLACE_COLON;
 }
@@ -193,8 +195,8 @@ static void mend_escape(struct mend *m)
 	size_t have = m->torn.len - start;
 	if (have == 1)
 		(void)buf_append(m->to, SLICE("\\")); /* errors are sticky in the buf */
-	for (size_t i = have; have >= 2 && i < 6; i++)
-		(void)buf_append(m->to, SLICE("0"));
+	if (have >= 2)
+		(void)buf_append_text(m->to, "fffd" + (have - 2)); /* never a NUL or a surrogate */
 }
 
 static void mend_literal(struct mend *m)
@@ -223,11 +225,11 @@ static void mend_missing_value(struct mend *m)
 		(void)mend_push(m, '{');             /* three deep at most */
 		return;
 	}
+	bool mark = in_eclusa(m) && (key_is(m, 3, "torn") || key_is(m, 3, "recovered"));
 	if (in_metadata(m) && key_is(m, 2, "sequence"))
 		(void)buf_printf(m->to, "%llu", (unsigned long long)m->sequence);
 	else
-		(void)buf_append_text(
-			m->to, in_eclusa(m) && key_is(m, 3, "torn") ? "true" : "null");
+		(void)buf_append_text(m->to, mark ? "true" : "null");
 	m->place = PLACE_AFTER;
 }
 
@@ -237,11 +239,9 @@ static void mend_token(struct mend *m)
 	if (m->place == PLACE_KEY || m->place == PLACE_STRING) {
 		mend_character(m);
 		mend_escape(m);
-		(void)buf_append(m->to, SLICE("\"")); /* errors are sticky in the buf */
-		if (m->place == PLACE_KEY)
-			mend_key_end(m, m->torn.len);
-		else
-			m->place = PLACE_AFTER;
+		/* The front of a key may be another member's whole key. */
+		(void)buf_append_text(m->to, m->place == PLACE_KEY ? "_torn\":null" : "\"");
+		m->place = PLACE_AFTER; /* errors are sticky in the buf */
 	}
 	if (m->place == PLACE_LITERAL) {
 		mend_literal(m);
@@ -279,7 +279,7 @@ static void mend_object(struct mend *m)
 		mend_member(m, text);
 	}
 	if (in_eclusa(m) && !m->has_torn)
-		mend_member(m, marks);
+		mend_member(m, m->has_recovered ? "\"torn\":true" : marks);
 	if (m->depth == 2 && key_is(m, 1, "unmapped") && !m->has_eclusa) {
 		(void)snprintf(text, sizeof(text), "\"eclusa\":{%s}", marks);
 		mend_member(m, text);

@@ -242,7 +242,7 @@ static int read_line(struct reader *reader, struct slice line)
 	json_error_t error;
 	if (line.len == 0)
 		return 0;
-	json_t *event = json_loadb(line.ptr, line.len, 0, &error);
+	json_t *event = json_loadb(line.ptr, line.len, JSON_ALLOW_NUL, &error);
 	if (event == NULL)
 		return 0; /* not an event; audit verify is the tool that complains */
 	int r = read_event(reader, event);
