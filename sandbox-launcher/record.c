@@ -37,6 +37,8 @@ static int record_open(struct record *r, const struct plan *p, const char *id, s
 	r->folder = audit_folder_open(folder, why);
 	if (r->folder < 0)
 		return r->folder;
+	(void)audit_folder_recover(
+		r->folder, NULL); /* what is not completed now is the next start's */
 	r->segment = audit_segment_create(r->folder, id, r->name, sizeof(r->name), why);
 	return r->segment < 0 ? r->segment : 0;
 }
@@ -125,5 +127,8 @@ int record_finish(struct record *r, const struct plan *p, const struct result *r
 	end->cpu_ms = result->cpu_ns == UINT64_MAX ? 0 : result->cpu_ns / NS_PER_MS;
 	end->memory_peak_bytes =
 		result->memory_peak_bytes == UINT64_MAX ? 0 : result->memory_peak_bytes;
-	return record_events(r, events, count + 1, why);
+	int e = record_events(r, events, count + 1, why);
+	if (e == 0)
+		audit_segment_close(r->folder, r->name);
+	return e;
 }

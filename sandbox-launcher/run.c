@@ -47,8 +47,6 @@ static int start_network(struct run *run, struct failure *why)
 {
 	if (run->plan.profile == NULL)
 		return 0;
-	(void)audit_folder_recover(
-		run->record.folder, NULL); /* what is not completed now is the next start's */
 	const struct network_options options = {
 		.sandbox_id = run->result->id,
 		.profile = profile_name(run->plan.profile),
