@@ -45,6 +45,8 @@ def attempt(what, target, action):
     except urllib.error.HTTPError as error:
         record["saw"] = f"HTTP {error.code} {error.reason}"
         record["body"] = error.read(4096).decode("utf-8", "replace")
+    except urllib.error.URLError as error:
+        record["saw"] = str(error.reason)
     except (OSError, ValueError) as error:
         record["saw"] = f"{type(error).__name__}: {error}"
     record["ms"] = round((time.monotonic() - started) * 1000, 1)
