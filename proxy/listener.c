@@ -51,6 +51,12 @@ static void accepted(struct worker *w, int fd, const struct sockaddr_storage *pe
 		flow_start(w, s, fd, &ends);
 }
 
+/** Some descriptor; -1 if there is none, which only makes refuse_one() wait. */
+static int spare_new(void)
+{
+	return socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
 /** Out of descriptors: with the spare one take a connection off the queue and reset it. */
 static bool refuse_one(struct worker *w, int listener)
 {
@@ -60,7 +66,7 @@ static bool refuse_one(struct worker *w, int listener)
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
 		reset(fd);
-	w->spare_fd = fcntl(listener, F_DUPFD_CLOEXEC, 0);
+	w->spare_fd = spare_new();
 	log_event(LOG_LEVEL_WARN, "descriptors", "worker=%u left=none", w->context->index);
 	return fd >= 0;
 }
@@ -97,7 +103,7 @@ int listener_start(struct worker *w, struct failure *why)
 	int flags = fcntl(fd, F_GETFL);
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return failure_errno(why, -errno, "the listener");
-	w->spare_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	w->spare_fd = spare_new();
 	int r = uv_poll_init(&w->loop, &w->listener, fd);
 	w->listener.data = w;
 	if (r == 0)
