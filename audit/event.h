@@ -19,7 +19,7 @@ struct audit_event {
 	enum audit_class class;
 	unsigned activity; /* OCSF activity_id of the class */
 	enum reason reason;
-	const char *uid;         /* UUIDv7, metadata.uid; the same in a decision and its final event */
+	const char *uid; /* UUIDv7, metadata.uid; the same in a decision and its final event */
 	const char *correlation; /* request id */
 	const char *detail;      /* status_detail */
 	bool recovered;          /* completed after a crash: unmapped.eclusa.recovered */
@@ -28,16 +28,17 @@ struct audit_event {
 	const char *sandbox_id, *sandbox_name;
 	const char *profile, *policy_version;
 	bool observe;
-	const char *rule_id, *rule_place, *rule_text; /* rule_place = file:line; NULL id = default */
+	const char *rule_id, *rule_place,
+		*rule_text; /* rule_place = file:line; NULL id = default */
 	const char *rule_owner, *rule_ticket;
 	bool rule_allows;
 
-	const char *door;       /* explicit, transparent, dns, packet */
-	const char *tls_mode;   /* inspect, splice */
-	const char *connection; /* connection id */
+	const char *door;                   /* explicit, transparent, dns, packet */
+	const char *tls_mode;               /* inspect, splice */
+	const char *connection;             /* connection id */
 	struct address source, destination; /* family 0 = unknown */
 	uint16_t source_port, destination_port;
-	struct slice host;      /* decided on */
+	struct slice host;                           /* decided on */
 	struct slice connect_host, sni, host_header; /* when they differ: host_sources */
 
 	struct slice method, scheme, path; /* path without query; peer text */
@@ -47,11 +48,11 @@ struct audit_event {
 	uint64_t bytes_in, bytes_out; /* in = towards the sandbox, out = left the sandbox */
 	const char *tls_version, *tls_cipher, *tls_certificate_subject, *tls_certificate_issuer;
 
-	const char *suggestion; /* --allow text that would admit it: unmapped.eclusa.allow */
-	uint64_t count;         /* aggregated refusals */
+	const char *suggestion;    /* --allow text that would admit it: unmapped.eclusa.allow */
+	uint64_t count;            /* aggregated refusals */
 	const char *address_class; /* class of a refused packet */
 
-	char *const *argv;      /* process events */
+	char *const *argv; /* process events */
 	int64_t pid;
 	const char *verdict;
 	int exit_code, signal;

@@ -13,7 +13,8 @@
 
 #define AUDIT_RING_BYTES ((size_t)4 << 20)
 #define AUDIT_RING_SLOTS 1024
-#define AUDIT_RING_RESERVE_BYTES (AUDIT_RING_BYTES / 8) /* kept for lines that deny when the room runs out */
+#define AUDIT_RING_RESERVE_BYTES                                                                   \
+	(AUDIT_RING_BYTES / 8) /* kept for lines that deny when the room runs out */
 
 struct audit_ring;
 
@@ -51,10 +52,12 @@ bool audit_ring_has_room(struct audit_ring *ring);
  * Consumer: the oldest line, copied out to @storage of AUDIT_LINE_BYTES_MAX. @return 1, 0 when empty, -EBADMSG when what is there is no
  * line; audit_ring_advance() then leaves it behind.
  */
-int audit_ring_peek(struct audit_ring *ring, char *storage, size_t capacity, struct audit_entry *ret);
+int audit_ring_peek(
+	struct audit_ring *ring, char *storage, size_t capacity, struct audit_entry *ret);
 void audit_ring_advance(struct audit_ring *ring);
 /** Consumer, once the producer is dead: the next open decision, removed from its slot. @return 1 or 0. */
-int audit_ring_take_open(struct audit_ring *ring, char *storage, size_t capacity, struct audit_entry *ret);
+int audit_ring_take_open(
+	struct audit_ring *ring, char *storage, size_t capacity, struct audit_entry *ret);
 /** The same in two steps, so that it is removed only after it was written: the slot from @from up, or -1. */
 int audit_ring_peek_open(struct audit_ring *ring, int from, char *storage, struct audit_entry *ret);
 void audit_ring_clear(struct audit_ring *ring, int slot);

@@ -11,6 +11,7 @@
 #include "common/file.h"
 #include "common/json.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -105,6 +106,7 @@ static void segment_unlock(const struct audit_segment *s)
 static int segment_write(struct audit_segment *s, struct slice text)
 {
 	ssize_t put;
+	assert(text.ptr != NULL);
 	do {
 		put = write(s->fd, text.ptr, text.len);
 	} while (put < 0 && errno == EINTR);

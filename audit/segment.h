@@ -23,7 +23,8 @@ int audit_folder_open(const char *path, struct failure *why);
 int audit_folder_recover(int folder_fd, struct failure *why);
 
 /** Create <utc>-<id>.jsonl (0600, O_APPEND, readable through the same descriptor). @return descriptor. */
-int audit_segment_create(int folder_fd, const char *id, char *ret_name, size_t capacity, struct failure *why);
+int audit_segment_create(
+	int folder_fd, const char *id, char *ret_name, size_t capacity, struct failure *why);
 /** The run ended in order: @name is no longer being written (its link in open/ goes). Recovery does the same for dead runs. */
 void audit_segment_close(int folder_fd, const char *name);
 /** Start writing: finds the last sequence; completes a torn last line so that it stays one line. Borrows @fd. */

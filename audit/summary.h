@@ -14,25 +14,25 @@
 
 /** One distinct denial. Owned strings as the audit log has them (redacted, cut, valid UTF-8); NULL = not known. */
 struct audit_denial {
-	char *reason;     /* code, such as deny.path */
-	char *detail;     /* one sentence */
+	char *reason; /* code, such as deny.path */
+	char *detail; /* one sentence */
 	char *method;
 	char *host;
 	char *path;
 	char *url;
-	char *rule;       /* rule id, "default" when no rule decided */
-	char *rule_place; /* file:line */
-	char *suggestion; /* the text that --allow takes */
+	char *rule;          /* rule id, "default" when no rule decided */
+	char *rule_place;    /* file:line */
+	char *suggestion;    /* the text that --allow takes */
 	char *address_class; /* of packets that the gateway refused: udp, private, ... */
-	uint16_t port;    /* 0 = not known */
+	uint16_t port;       /* 0 = not known */
 	uint64_t count;
 };
 
 /** Zero-initialise; release with audit_summary_fini(). */
 struct audit_summary {
 	uint64_t allowed;
-	uint64_t denied; /* refused packets included */
-	uint64_t failed; /* of the allowed: those that failed upstream (error.*) */
+	uint64_t denied;              /* refused packets included */
+	uint64_t failed;              /* of the allowed: those that failed upstream (error.*) */
 	uint64_t bytes_in, bytes_out; /* in = towards the sandbox */
 	struct audit_denial *denials; /* in order of first appearance */
 	size_t denial_count;

@@ -201,7 +201,7 @@ static int member_fork(
 
 int crew_start_keeper(struct crew *c, struct failure *why)
 {
-	int fd;
+	int fd = -1;
 	int r = member_fork(&c->keeper, CONFINE_KEEPER, &fd, why);
 	if (r == 0)
 		_exit(keeper_child(c, fd));
@@ -212,7 +212,7 @@ int crew_start_keeper(struct crew *c, struct failure *why)
 
 int crew_start_recorder(struct crew *c, struct failure *why)
 {
-	int fd;
+	int fd = -1;
 	int r = member_fork(&c->recorder, CONFINE_RECORDER, &fd, why);
 	if (r == 0)
 		_exit(recorder_child(c, fd));
@@ -229,7 +229,7 @@ static void drop_replies(int fd)
 
 int crew_start_worker(struct crew *c, unsigned index, struct failure *why)
 {
-	int fd;
+	int fd = -1;
 	drop_replies(c->keeper_ends[index][0]);
 	int r = member_fork(&c->worker[index], CONFINE_WORKER, &fd, why);
 	if (r == 0)

@@ -24,7 +24,7 @@ struct worker_context {
 	struct audit_ring *ring;
 	const struct policy *policy;
 	const struct message_proxy_start *start; /* resolvers */
-	const struct limits *limits; /* NULL: limits_default() */
+	const struct limits *limits;             /* NULL: limits_default() */
 	const char *instance; /* short id of this run or service life, for connection ids */
 };
 

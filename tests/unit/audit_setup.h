@@ -2,7 +2,7 @@
 #ifndef ECLUSA_TESTS_UNIT_AUDIT_SETUP_H
 #define ECLUSA_TESTS_UNIT_AUDIT_SETUP_H
 
-#include "cmocka_setup.h"
+#include "tests/unit/cmocka_setup.h"
 
 #include "audit/segment.h"
 #include "common/cleanup.h"

@@ -1,4 +1,4 @@
-#include "cmocka_setup.h"
+#include "tests/unit/cmocka_setup.h"
 
 #include "audit/redact.h"
 #include "common/cleanup.h"

@@ -1,4 +1,4 @@
-#include "audit_setup.h"
+#include "tests/unit/audit_setup.h"
 
 #include "audit/summary.h"
 

@@ -2,7 +2,7 @@
  * The supervisor with everything around it faked: the test is launcher and netd, and worker_run() below is a worker that
  * obeys the id of the sandbox it is given. Keeper and recorder are real, and so is their confinement.
  */
-#include "cmocka_setup.h"
+#include "tests/unit/cmocka_setup.h"
 
 #include "audit/segment.h"
 #include "audit/summary.h"
