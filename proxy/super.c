@@ -332,6 +332,12 @@ static bool may_restart(struct super *s, struct crew_member *m, const char *name
 	struct failure why = {0};
 	if (!quick)
 		m->starts = 1;
+	if (!s->said_ready) {
+		(void)failure_set(&why, -ECHILD, "proxy: the %s ended while it started (status %d)",
+			name, status);
+		super_fail(s, &why);
+		return false;
+	}
 	if (m->starts <= RESTARTS_MAX) {
 		log_event(LOG_LEVEL_WARN, "restarted", "process=%s status=%d", name, status);
 		return true;
@@ -352,17 +358,11 @@ static void super_ask_orphan(struct super *s, unsigned index)
 static void super_worker_died(struct super *s, unsigned index)
 {
 	struct crew_member *worker = &s->crew.worker[index];
-	bool started = worker->state != MEMBER_STARTING;
 	while (worker->channel_fd >= 0 && super_hear_worker(s, index))
 		continue; /* what it said last may explain it */
 	int status = crew_reap(worker);
 	if (s->phase != PHASE_RUN) {
 		super_drain(s);
-	} else if (!started && !s->said_ready) {
-		struct failure why = {0};
-		(void)failure_set(&why, -ECHILD,
-			"proxy: a worker ended while it started (status %d)", status);
-		super_fail(s, &why);
 	} else if (may_restart(s, worker, "worker", status)) {
 		s->orphaned[index] = true;
 		super_ask_orphan(s, index);
