@@ -205,6 +205,10 @@ static enum flow_progress decide_request(
 	assert(v.rule != NULL); /* an allow names its rule */
 	record->rule = v.rule;
 	record->reason = v.reason;
+	/* In a tunnel this was asked before; an absolute target is judged first, and says most (C10). */
+	if (!http1_request_names(r, f->scheme, &f->host, f->port))
+		return refuse_request(f, REASON_DENY_HOST_MISMATCH, 400,
+			"target and Host field name different hosts", NULL);
 	if (r->head.framing.kind == BODY_LENGTH && r->head.framing.length > v.rule->req_body_bytes)
 		return refuse_request(f, REASON_DENY_SIZE, 413,
 			"the request's body is larger than the rule's req-body allows", NULL);
@@ -264,9 +268,6 @@ static enum flow_progress judge_request(struct flow *f)
 	if (!same && f->open)
 		return refuse_request(f, REASON_DENY_HOST_MISMATCH, 0,
 			"the request names another host than the tunnel", NULL);
-	if (!same)
-		return refuse_request(f, REASON_DENY_HOST_MISMATCH, 400,
-			"target and Host field name different hosts", NULL);
 	if (bad != 0)
 		return refuse_target(f, bad);
 	bool asterisk = r->form == HTTP1_FORM_ASTERISK;
