@@ -142,6 +142,22 @@ static void server_fail_lease(struct server *s, struct lease *lease, const struc
 }
 
 /**
+ * The proxy can't take a sandbox. Its message names none, so whoever waits is told; an embedded run
+ * has one.
+ */
+static void server_refuse_waiting(struct server *s, const struct message_failed *m)
+{
+	struct failure why = {0};
+	(void)failure_set(
+		&why, m->code < 0 ? m->code : -EIO, "%.*s", (int)sizeof(m->text) - 1, m->text);
+	for (struct lease *l = s->leases, *next; l != NULL; l = next) {
+		next = l->next;
+		if (l->state == LEASE_WAITING)
+			server_fail_lease(s, l, &why);
+	}
+}
+
+/**
  * One message of the proxy. @return 0, 1 at its end, negative errno: the proxy can't be relied on.
  */
 static int server_serve_proxy(struct server *s)
@@ -150,6 +166,10 @@ static int server_serve_proxy(struct server *s)
 	int len = server_receive(s->proxy_fd, &m);
 	if (len <= 0)
 		return len == 0 ? 1 : len;
+	if (message_is(&m, len, MESSAGE_FAILED, sizeof(m.failed))) {
+		server_refuse_waiting(s, &m.failed);
+		return 0;
+	}
 	if (!message_is(&m, len, MESSAGE_SANDBOX_ADDED, sizeof(m.sandbox)))
 		return -EPROTO;
 	struct lease *lease = server_lease_by_id(s, m.sandbox.sandbox_id);
@@ -189,9 +209,9 @@ static void server_fini(struct server *s)
 {
 	while (s->leases != NULL)
 		server_end_lease(s, s->leases);
-	gateway_close(s->gateway);
+	fd_close(&s->proxy_fd); /* it learns at once, and ends while we do */
 	nft_close(s->guard);
-	fd_close(&s->proxy_fd);
+	gateway_close(s->gateway);
 }
 
 int server_run(int launcher_fd, int proxy_fd)

@@ -459,18 +459,20 @@ void network_poll(const struct network *n, struct pollfd ret[static NETWORK_POLL
 	ret[1] = (struct pollfd){.fd = n->proxy.pidfd, .events = POLLIN};
 }
 
-/**
- * Ask a program a bare question and wait for its answer; earlier answers that nobody read are
- * passed over. @return 0 or negative errno.
- */
-static int network_ask(struct program *p, enum message_kind question, enum message_kind answer,
-	uint64_t deadline_ns, union network_message *ret)
+static int network_ask(struct program *p, enum message_kind question)
 {
 	const struct message_header header = {.kind = question};
-	int r = channel_send(p->channel_fd, &header, sizeof(header), NULL, 0);
-	if (r < 0)
-		return r;
-	do {
+	return channel_send(p->channel_fd, &header, sizeof(header), NULL, 0);
+}
+
+/**
+ * Wait for the answer to a question; earlier answers that nobody read are passed over. @return its
+ * length or negative errno.
+ */
+static int network_await(struct program *p, enum message_kind answer, uint64_t deadline_ns,
+	union network_message *ret)
+{
+	for (;;) {
 		auto_fd fd = -1;
 		size_t count = 0;
 		int len = channel_receive_until(
@@ -480,9 +482,10 @@ static int network_ask(struct program *p, enum message_kind question, enum messa
 		if ((size_t)len < sizeof(ret->header))
 			return -EPROTO;
 		if (ret->header.kind == answer)
-			r = len;
-	} while (r == 0 && ret->header.kind != MESSAGE_FAILED);
-	return r == 0 ? -EPIPE : r;
+			return len;
+		if (ret->header.kind == MESSAGE_FAILED)
+			return -EPIPE;
+	}
 }
 
 /**
@@ -521,12 +524,17 @@ int network_finish(struct network *n, struct message_counters_read *ret_counters
 	uint64_t deadline_ns = clock_monotonic_ns() + NETWORK_FINISH_NS;
 	union network_message m;
 	struct message_counters_read counters = {.header = {.kind = MESSAGE_COUNTERS_READ}};
-	int counted =
-		network_ask(&n->netd, MESSAGE_COUNTERS, MESSAGE_COUNTERS_READ, deadline_ns, &m);
+	int counted = network_ask(&n->netd, MESSAGE_COUNTERS);
+	if (counted == 0)
+		counted = network_await(&n->netd, MESSAGE_COUNTERS_READ, deadline_ns, &m);
 	if (counted == (int)sizeof(m.counters))
 		counters = m.counters;
-	int finished = network_ask(
-		&n->proxy, MESSAGE_PROXY_FINISH, MESSAGE_PROXY_FINISHED, deadline_ns, &m);
+	int finished = network_ask(&n->proxy, MESSAGE_PROXY_FINISH);
+	/* a proxy that was asked to finish no longer minds netd's end: both end at the same time */
+	fd_close(&n->namespace_fd);
+	fd_close(&n->netd.channel_fd);
+	if (finished == 0)
+		finished = network_await(&n->proxy, MESSAGE_PROXY_FINISHED, deadline_ns, &m);
 	bool well = network_end_programs(n, deadline_ns);
 	int completed = network_complete_ring(n);
 	if (ret_counters != NULL)

@@ -397,6 +397,14 @@ def test_a_connection_has_one_lease(netd, sandbox):
     assert sandbox.inside(connect, "127.0.0.1", 1)[0] == errno.ECONNREFUSED
 
 
+def test_a_proxy_that_cannot_serve_the_sandbox_is_quoted(netd):
+    netd.ask_lease()
+    assert netd.proxy.recv(4096)[:4] == struct.pack("=I", 8)  # SANDBOX_ADD
+    netd.proxy.send(struct.pack("=IIiI1024s", 1, 0, -28, 0, b"proxy: can't serve another sandbox"))
+    assert netd.failure() == "proxy: can't serve another sandbox"
+    assert netd.process.wait(WATCHDOG_S) == 0
+
+
 # The dial guard
 
 class Host:
