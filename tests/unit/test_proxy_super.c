@@ -19,8 +19,10 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -54,7 +56,7 @@ static void put_event(const struct worker_context *c, bool finish, const char *h
 	buf_fini(&line);
 }
 
-/** What a confined worker must not be able to do; empty when all of it fails. */
+/** What a confined worker can do and must not; NULL when all of it fails. */
 static const char *forbidden(void)
 {
 	struct {
@@ -84,7 +86,7 @@ static const char *forbidden(void)
 		return "an internet or route socket, which it needs";
 	if (getpid() != 1)
 		return "see other pids";
-	return "";
+	return NULL;
 }
 
 static size_t mint(const struct worker_context *c, const char *name)
@@ -105,29 +107,31 @@ static size_t mint(const struct worker_context *c, const char *name)
 	return reply.der_len;
 }
 
-/** @return false: the worker is to end. */
-static bool serve(const struct worker_context *c, const struct message_sandbox *m)
+/** Do what the id says. @return false: the worker is to end; *ret_refusal: why it does not take the sandbox, or NULL. */
+static bool serve(const struct worker_context *c, const char *id, const char **ret_refusal)
 {
-	if (strcmp(m->sandbox_id, "sb-die") == 0) {
+	*ret_refusal = NULL;
+	if (strcmp(id, "sb-die") == 0) {
 		put_event(c, true, "finished.test");
 		put_event(c, false, "open.test");
 		return false;
 	}
-	if (strcmp(m->sandbox_id, "sb-exec") == 0) {
+	if (strcmp(id, "sb-exec") == 0) {
 		(void)syscall(SYS_execve, "/bin/true", NULL, NULL);
 		return false;
 	}
-	if (strcmp(m->sandbox_id, "sb-log") == 0) {
+	if (strcmp(id, "sb-log") == 0) {
 		put_event(c, true, "logged.test");
 		if (audit_ring_wants_wake(c->ring))
 			assert_int_equal(write(c->recorder_fd, "", 1), 1);
 	}
-	if (strcmp(m->sandbox_id, "sb-mint") == 0 &&
+	if (strcmp(id, "sb-mint") == 0 &&
 		(mint(c, "allowed.test") == 0 || mint(c, "denied.test") != 0))
-		message_send_failed(c->channel_fd, -EPERM, "keeper");
-	const char *can = strcmp(m->sandbox_id, "sb-probe") == 0 ? forbidden() : "";
-	if (can[0] != '\0')
-		message_send_failed(c->channel_fd, -EPERM, can);
+		*ret_refusal = "keeper";
+	if (strcmp(id, "sb-room") == 0 && !audit_ring_has_room(c->ring))
+		*ret_refusal = "no room";
+	if (strcmp(id, "sb-probe") == 0)
+		*ret_refusal = forbidden();
 	return true;
 }
 
@@ -135,6 +139,7 @@ int worker_run(const struct worker_context *c)
 {
 	for (;;) {
 		struct message_sandbox m;
+		const char *refusal;
 		int got = channel_receive(c->channel_fd, &m, sizeof(m), NULL, 0, NULL);
 		if (got <= 0)
 			return 0;
@@ -145,10 +150,13 @@ int worker_run(const struct worker_context *c)
 		}
 		if (m.header.kind != MESSAGE_SANDBOX_ADD)
 			continue;
-		if (!serve(c, &m))
+		if (!serve(c, m.sandbox_id, &refusal))
 			return 3;
 		m.header.kind = MESSAGE_SANDBOX_ADDED;
-		(void)channel_send(c->channel_fd, &m, sizeof(m), NULL, 0);
+		if (refusal != NULL)
+			message_send_failed(c->channel_fd, -EPERM, refusal);
+		else
+			(void)channel_send(c->channel_fd, &m, sizeof(m), NULL, 0);
 	}
 }
 
@@ -156,6 +164,7 @@ int worker_run(const struct worker_context *c)
 
 struct rig {
 	char folder[64], segment[128];
+	unsigned long disk_bytes; /* not 0: the folder is a file system of this size */
 	int folder_fd, segment_fd;
 	int launcher, netd; /* our ends */
 	pid_t super;
@@ -221,13 +230,26 @@ static void send_listeners(struct rig *rig)
 		fd_close(&fds[i]);
 }
 
+/** In a mount namespace of the test's own. */
+static void mount_disk(struct rig *rig)
+{
+	char options[64];
+	(void)snprintf(options, sizeof(options), "mode=0700,size=%lu", rig->disk_bytes);
+	assert_int_equal(unshare(CLONE_NEWNS), 0);
+	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_int_equal(mount("none", rig->folder, "tmpfs", 0, options), 0);
+}
+
 static void rig_open(struct rig *rig, bool in_namespace, unsigned workers)
 {
 	struct failure why = {0};
 	int launcher[2], netd[2];
-	*rig = (struct rig){.in_namespace = in_namespace, .workers = workers};
+	*rig = (struct rig){
+		.in_namespace = in_namespace, .workers = workers, .disk_bytes = rig->disk_bytes};
 	(void)snprintf(rig->folder, sizeof(rig->folder), "/tmp/eclusa-super-XXXXXX");
 	assert_non_null(mkdtemp(rig->folder));
+	if (rig->disk_bytes != 0)
+		mount_disk(rig);
 	rig->folder_fd = audit_folder_open(rig->folder, &why);
 	rig->segment_fd = audit_segment_create(
 		rig->folder_fd, "run", rig->segment, sizeof(rig->segment), &why);
@@ -280,9 +302,11 @@ static void rig_close(struct rig *rig)
 	audit_segment_close(rig->folder_fd, rig->segment);
 	assert_int_equal(unlinkat(rig->folder_fd, rig->segment, 0), 0);
 	assert_int_equal(unlinkat(rig->folder_fd, "open", AT_REMOVEDIR), 0);
-	assert_int_equal(rmdir(rig->folder), 0);
 	fd_close(&rig->segment_fd);
 	fd_close(&rig->folder_fd);
+	if (rig->disk_bytes != 0)
+		assert_int_equal(umount2(rig->folder, MNT_DETACH), 0);
+	assert_int_equal(rmdir(rig->folder), 0);
 }
 
 static void add(struct rig *rig, const char *id, uint8_t octet)
@@ -338,7 +362,7 @@ static bool segment_has(struct rig *rig, const char *text)
 
 static void run_whole_life(bool in_namespace)
 {
-	struct rig rig;
+	struct rig rig = {0};
 	rig_start(&rig, in_namespace, 2);
 	add(&rig, "sb-log", 3);
 	expect_added(&rig, "sb-log");
@@ -368,7 +392,7 @@ static void serves_and_records_in_a_user_namespace(void **state)
 static void completes_the_ring_of_a_dead_worker_and_starts_another(void **state)
 {
 	(void)state;
-	struct rig rig;
+	struct rig rig = {0};
 	rig_start(&rig, false, 1);
 	add(&rig, "sb-a", 3);
 	expect_added(&rig, "sb-a");
@@ -392,7 +416,7 @@ static void completes_the_ring_of_a_dead_worker_and_starts_another(void **state)
 static void a_worker_that_executes_is_killed(void **state)
 {
 	(void)state;
-	struct rig rig;
+	struct rig rig = {0};
 	struct message_failed m;
 	rig_start(&rig, false, 1);
 	add(&rig, "sb-exec", 3); /* restarted, told again, killed again: given up */
@@ -430,7 +454,7 @@ static pid_t member_pid(struct rig *rig, const char *name)
 static void survives_the_recorder(void **state)
 {
 	(void)state;
-	struct rig rig;
+	struct rig rig = {0};
 	rig_start(&rig, false, 1);
 	assert_int_equal(kill(member_pid(&rig, "eclusa-recorder"), SIGKILL), 0);
 	add(&rig, "sb-log", 3);
@@ -442,10 +466,54 @@ static void survives_the_recorder(void **state)
 	rig_close(&rig);
 }
 
+/** Whether the worker may allow, in its own words. */
+static bool has_room(struct rig *rig, uint8_t octet)
+{
+	union {
+		struct message_header header;
+		struct message_sandbox sandbox;
+		struct message_failed failed;
+	} m;
+	add(rig, "sb-room", octet);
+	assert_true(hear(rig->netd, &m, sizeof(m)) > 0);
+	bool room = m.header.kind == MESSAGE_SANDBOX_ADDED;
+	struct message_sandbox gone = {.header = {.kind = MESSAGE_SANDBOX_REMOVE},
+		.sandbox_id = "sb-room",
+		.address = {.family = 4, .bytes = {10, 0, 0, octet}}};
+	assert_int_equal(channel_send(rig->netd, &gone, sizeof(gone), NULL, 0), 0);
+	return room;
+}
+
+static void a_full_disk_denies_until_there_is_room_again(void **state)
+{
+	(void)state;
+	struct rig rig = {.disk_bytes = 16UL << 20};
+	static const char block[4096];
+	rig_start(&rig, false, 1);
+	assert_true(has_room(&rig, 3));
+	auto_fd filler = openat(rig.folder_fd, "filler", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(filler >= 0);
+	while (write(filler, block, sizeof(block)) > 0)
+		continue;
+	uint64_t end = clock_monotonic_ns() + WAIT_NS;
+	add(&rig, "sb-log", 5); /* its line finds no room in the segment and waits in the ring */
+	expect_added(&rig, "sb-log");
+	while (has_room(&rig, 3))
+		assert_true(clock_monotonic_ns() < end);
+	assert_false(segment_has(&rig, "logged.test"));
+	assert_int_equal(unlinkat(rig.folder_fd, "filler", 0), 0);
+	assert_int_equal(ftruncate(filler, 0), 0);
+	while (!has_room(&rig, 3))
+		assert_true(clock_monotonic_ns() < end);
+	assert_true(segment_has(&rig, "logged.test"));
+	finish(&rig);
+	rig_close(&rig);
+}
+
 static void ends_with_the_keeper(void **state)
 {
 	(void)state;
-	struct rig rig;
+	struct rig rig = {0};
 	struct message_failed m;
 	rig_start(&rig, false, 1);
 	assert_int_equal(kill(member_pid(&rig, "eclusa-keeper"), SIGKILL), 0);
@@ -459,7 +527,7 @@ static void ends_with_either_channel(void **state)
 {
 	(void)state;
 	for (int which = 0; which < 2; which++) {
-		struct rig rig;
+		struct rig rig = {0};
 		rig_start(&rig, false, 1);
 		fd_close(which == 0 ? &rig.launcher : &rig.netd);
 		assert_int_equal(reap(&rig), 0);
@@ -470,7 +538,7 @@ static void ends_with_either_channel(void **state)
 static void nothing_survives_a_killed_supervisor(void **state)
 {
 	(void)state;
-	struct rig rig;
+	struct rig rig = {0};
 	struct failure why = {0};
 	struct audit_segment *segment;
 	rig_start(&rig, false, 2);
@@ -492,7 +560,7 @@ static void nothing_survives_a_killed_supervisor(void **state)
 static void refuses_what_it_cannot_start_with(void **state)
 {
 	(void)state;
-	struct rig rig;
+	struct rig rig = {0};
 	struct message_failed m;
 	struct message_proxy_start bad = {.header = {.kind = MESSAGE_PROXY_START}, .workers = 1};
 	rig_open(&rig, false, 1);
@@ -515,6 +583,7 @@ int main(void)
 		cmocka_unit_test(completes_the_ring_of_a_dead_worker_and_starts_another),
 		cmocka_unit_test(a_worker_that_executes_is_killed),
 		cmocka_unit_test(survives_the_recorder),
+		cmocka_unit_test(a_full_disk_denies_until_there_is_room_again),
 		cmocka_unit_test(ends_with_the_keeper),
 		cmocka_unit_test(ends_with_either_channel),
 		cmocka_unit_test(nothing_survives_a_killed_supervisor),
