@@ -54,19 +54,34 @@ void cgroup_forget(struct cgroup *g)
 	}
 }
 
-int cgroup_make(int parent, const char *name)
+/* @return the locked folder; -EAGAIN when a sweeping launcher came between: it holds the lock, the folder may go. */
+static int make_locked(int parent, const char *name)
 {
-	if (mkdirat(parent, name, 0755) < 0)
-		return -errno;
-	auto_fd fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	/* a sweeping launcher may have come between: it holds the lock, and the folder is about to go */
 	struct stat ours, now;
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &ours) < 0 ||
-		fstatat(parent, name, &now, AT_SYMLINK_NOFOLLOW) < 0 || ours.st_ino != now.st_ino)
+	if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
+		return -errno;
+	auto_fd fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -EAGAIN : -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+	if (fstat(fd, &ours) < 0 || fstatat(parent, name, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
+		ours.st_ino != now.st_ino)
 		return -EAGAIN;
 	return fd_take(&fd);
+}
+
+/* The name holds 50 random bits, so a folder that is there already is the one of an attempt before. */
+int cgroup_make(int parent, const char *name)
+{
+	int r = -EAGAIN;
+	for (int attempt = 0; attempt < 100 && r == -EAGAIN; attempt++) {
+		struct timespec pause = {.tv_nsec = 200000};
+		if (attempt > 0)
+			(void)nanosleep(&pause, NULL); /* a sweep takes microseconds */
+		r = make_locked(parent, name);
+	}
+	return r;
 }
 
 int cgroup_own_path(const char *controller, char *ret_path, size_t capacity)
@@ -192,7 +207,7 @@ void cgroup_sweep(const struct cgroup *g)
 		const struct dirent *entry;
 		while ((entry = readdir(folder)) != NULL)
 			if (entry->d_type == DT_DIR && strcmp(entry->d_name, g->name) != 0 &&
-				slice_starts(slice_of(entry->d_name), SLICE(CGROUP_PREFIX)))
+				slice_starts(slice_of(entry->d_name), SLICE(CGROUP_PREFIX "sb-")))
 				sweep_one(g->parent[i], entry->d_name);
 		(void)closedir(folder); /* only read from */
 	}

@@ -12,7 +12,7 @@ enum cgroup_kind { CGROUP_NONE, CGROUP_V1, CGROUP_V2 };
 enum cgroup_part { CGROUP_MEMORY, CGROUP_PIDS, CGROUP_CPU, CGROUP_CPUACCT, CGROUP_PART_COUNT };
 
 #define CGROUP_NAME_BYTES 64
-#define CGROUP_PREFIX     "eclusa-"
+#define CGROUP_PREFIX     "eclusa-" /* then the sandbox id */
 
 /** Descriptors are -1 where absent; hierarchies that are mounted together share the first one's group. */
 struct cgroup {
@@ -53,7 +53,7 @@ const char *cgroup_kind_name(enum cgroup_kind kind);
 /* For cgroup_v1.c and cgroup_v2.c. */
 int cgroup_v1_create(struct cgroup *g, const struct spec *spec, struct failure *why);
 int cgroup_v2_create(struct cgroup *g, const struct spec *spec, struct failure *why);
-/** mkdir, open, lock; the name gets a suffix until the lock is ours. @return descriptor or negative errno. */
+/** mkdir, open, lock, as often as a sweep of another launcher comes between. @return descriptor or negative errno. */
 int cgroup_make(int parent, const char *name);
 /** The path of this process in the line of /proc/self/cgroup that names @controller ("" = v2). */
 int cgroup_own_path(const char *controller, char *ret_path, size_t capacity);
