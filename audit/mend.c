@@ -196,7 +196,7 @@ static void mend_escape(struct mend *m)
 	if (have == 1)
 		(void)buf_append(m->to, SLICE("\\")); /* errors are sticky in the buf */
 	if (have >= 2)
-		(void)buf_append_text(m->to, "fffd" + (have - 2)); /* never a NUL or a surrogate */
+		(void)buf_append_text(m->to, &"fffd"[have - 2]); /* never a NUL or a surrogate */
 }
 
 static void mend_literal(struct mend *m)
