@@ -257,7 +257,7 @@ static int filter_descriptors(scmp_filter_ctx filter, enum confine_role role)
 		if ((commands[i].roles & ROLE(role)) == 0)
 			continue;
 		int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, commands[i].number, 1,
-			SCMP_A1(SCMP_CMP_EQ, commands[i].value));
+			SCMP_A1(SCMP_CMP_EQ, commands[i].value, 0));
 		if (r < 0)
 			return r;
 	}
@@ -272,14 +272,14 @@ static int filter_sockets(scmp_filter_ctx filter)
 	const unsigned types[] = {SOCK_STREAM, SOCK_DGRAM};
 	for (size_t i = 0; i < array_size(families) * array_size(types); i++) {
 		int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
-			SCMP_A0(SCMP_CMP_EQ, families[i / 2]),
+			SCMP_A0(SCMP_CMP_EQ, families[i / 2], 0),
 			SCMP_A1(SCMP_CMP_MASKED_EQ, ~(scmp_datum_t)flags & UINT32_MAX,
 				types[i % 2]));
 		if (r < 0)
 			return r;
 	}
 	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
-		SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE));
+		SCMP_A0(SCMP_CMP_EQ, AF_NETLINK, 0), SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE, 0));
 }
 
 static int confine_filter(enum confine_role role, struct failure *why)
