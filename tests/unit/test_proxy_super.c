@@ -17,6 +17,7 @@
 #include "proxy/super.h"
 #include "proxy/worker.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -25,6 +26,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -451,6 +453,84 @@ static pid_t member_pid(struct rig *rig, const char *name)
 	return found;
 }
 
+/** What the kernel says of a process, against what must be said. */
+static void expect_status(pid_t pid, bool confined)
+{
+	static const char *const lines[] = {"CapInh:\t0000000000000000",
+		"CapPrm:\t0000000000000000", "CapEff:\t0000000000000000",
+		"CapAmb:\t0000000000000000", "NoNewPrivs:\t1",
+		"Uid:\t4100000\t4100000\t4100000\t4100000", "Seccomp:\t2"};
+	char path[64];
+	struct stat st;
+	struct buf text = {0};
+	assert_true(pid > 0);
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	assert_int_equal(file_read(AT_FDCWD, path, 8192, &text), 0);
+	assert_int_equal(buf_append(&text, (struct slice){"", 1}), 0);
+	for (size_t i = 0; i < array_size(lines) - !confined; i++) {
+		if (strstr(text.data, lines[i]) == NULL)
+			fail_msg("%d lacks %s", pid, lines[i]);
+	}
+	/* Files of an unreadable process belong to root (PR_SET_DUMPABLE in prctl(2)). */
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_uid, 0);
+	buf_fini(&text);
+}
+
+static bool same_namespace(pid_t a, pid_t b, const char *kind)
+{
+	char path[64];
+	struct stat of_a, of_b;
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", a, kind);
+	assert_int_equal(stat(path, &of_a), 0);
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", b, kind);
+	assert_int_equal(stat(path, &of_b), 0);
+	return of_a.st_ino == of_b.st_ino;
+}
+
+/** Entries of a folder of /proc. */
+static size_t count_entries(pid_t pid, const char *what)
+{
+	char path[64];
+	size_t count = 0;
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	assert_non_null(dir);
+	while ((entry = readdir(dir)) != NULL)
+		count += entry->d_name[0] != '.';
+	(void)closedir(dir);
+	return count;
+}
+
+static void members_have_nothing_that_they_do_not_need(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		bool network; /* of the host */
+		size_t fds;   /* 0-2 and what its role needs, at most */
+	} members[] = {{"eclusa-worker", true, 3 + 5}, {"eclusa-keeper", false, 3 + 2},
+		{"eclusa-recorder", true, 3 + 3}};
+	struct rig rig = {0};
+	rig_start(&rig, false, 1);
+	add(&rig, "sb-a", 3);
+	expect_added(&rig, "sb-a");
+	expect_status(rig.super, false);
+	for (size_t i = 0; i < array_size(members); i++) {
+		pid_t pid = member_pid(&rig, members[i].name);
+		expect_status(pid, true);
+		assert_false(same_namespace(pid, rig.super, "user"));
+		assert_false(same_namespace(pid, rig.super, "pid"));
+		assert_false(same_namespace(pid, rig.super, "mnt"));
+		assert_int_equal(same_namespace(pid, rig.super, "net"), members[i].network);
+		assert_int_equal(count_entries(pid, "root"), 0);
+		assert_true(count_entries(pid, "fd") <= members[i].fds);
+	}
+	finish(&rig);
+	rig_close(&rig);
+}
+
 static void survives_the_recorder(void **state)
 {
 	(void)state;
@@ -582,6 +662,7 @@ int main(void)
 		cmocka_unit_test(serves_and_records_in_a_user_namespace),
 		cmocka_unit_test(completes_the_ring_of_a_dead_worker_and_starts_another),
 		cmocka_unit_test(a_worker_that_executes_is_killed),
+		cmocka_unit_test(members_have_nothing_that_they_do_not_need),
 		cmocka_unit_test(survives_the_recorder),
 		cmocka_unit_test(a_full_disk_denies_until_there_is_room_again),
 		cmocka_unit_test(ends_with_the_keeper),
