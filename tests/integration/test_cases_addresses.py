@@ -51,9 +51,8 @@ def listed(lab, who):
 
 @pytest.fixture(scope="module")
 def literals(lab, who):
-    visits = [exchange(name, send(f"{line} HTTP/1.1\r\nHost: x\r\n\r\n" if line.startswith("GET")
-                                  else f"{line} HTTP/1.1\r\nHost: {line.split()[1]}\r\n\r\n"), response(), END)
-              for name, (line, _, _) in LITERALS.items()]
+    visits = [exchange(name, send(f"{line} HTTP/1.1\r\nHost: {line.split()[1].removeprefix('http://').rstrip('/')}\r\n\r\n"),
+                       response(), END) for name, (line, _, _) in LITERALS.items()]
     visits += [exchange(f"B06-{n}", send(f"CONNECT {n}:443 HTTP/1.1\r\nHost: {n}:443\r\n\r\n"), response(), END)
                for n in NUMERIC]
     return Batch(lab, visits, user=who)

@@ -80,7 +80,7 @@ CLIENTS = {
     "urllib-http": (["/usr/bin/python3", "-c", URLLIB.format(scheme="http")], "allowed.test", "GET allowed.test /urllib"),
     "requests-https": (["/usr/bin/python3", "-c", REQUESTS.format(scheme="https")], "allowed.test", "GET allowed.test /requests"),
     "requests-http": (["/usr/bin/python3", "-c", REQUESTS.format(scheme="http")], "allowed.test", "GET allowed.test /requests"),
-    "pip": (["/bin/sh", "-c", "/usr/bin/python3 -m pip install --no-input --disable-pip-version-check --retries 0 "
+    "pip": (["/bin/sh", "-c", "/usr/bin/python3 -m pip install --no-input --disable-pip-version-check --retries 1 "
              f"--index-url https://{INDEX}/simple --target /tmp/site labpackage && "
              "PYTHONPATH=/tmp/site /usr/bin/python3 -c 'import labpackage; print(labpackage.ANSWER)'"], INDEX, "42\n"),
     "npm": (["/bin/sh", "-c", "mkdir /tmp/app && cd /tmp/app && npm install --no-audit --no-fund --no-update-notifier "

@@ -86,7 +86,7 @@ class Run:
 
     @staticmethod
     def _is_open_tunnel(event):
-        return event.get("action_id") == 1 and event.get("http_request", {}).get("http_method") == "CONNECT"
+        return event.get("status_code", "").startswith("allow.") and event.get("http_request", {}).get("http_method") == "CONNECT"
 
     @staticmethod
     def brief(event):

@@ -37,6 +37,13 @@ def name_of(number):
     return errno.errorcode.get(number, str(number))
 
 
+def place_of(address, port):
+    """What connect() takes; a link-local address needs the cable's index."""
+    if not address.startswith("fe80:"):
+        return address, port
+    return address, port, 0, max(index for index, _ in socket.if_nameindex())
+
+
 def try_tcp(address, port):
     """Connected, an errno, or WATCHDOG; and how long it took."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -48,7 +55,7 @@ def try_tcp(address, port):
     with sock:
         sock.setblocking(False)
         try:
-            number = sock.connect_ex((address, port))
+            number = sock.connect_ex(place_of(address, port))
         except OSError as error:
             number = error.errno
         if number == errno.EINPROGRESS:
