@@ -8,6 +8,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+logs=build/test-logs
+mkdir -p "$logs"
 names=(analyzer format folders words sizes headers gcc clang shell manual python)
 
 # Tracked files and new ones that are not ignored; a deleted one is no file.
@@ -61,7 +63,7 @@ check_python() { files '*.py' | /usr/bin/python3 tests/check_sources.py python; 
 
 run() { # not in a condition: there bash would ignore set -e
 	set +e
-	(set -e; "check_$1") >"$work/$1.log" 2>&1
+	(set -e; "check_$1") >"$logs/check-$1.log" 2>&1
 	echo $? >"$work/$1.status"
 }
 
@@ -78,9 +80,9 @@ for name in "${names[@]}"; do
 		echo "check $name: ok"
 		passed=$((passed + 1))
 	else
-		echo "check $name: FAILED"
+		echo "check $name: FAILED (log: $logs/check-$name.log)"
 		failed=$((failed + 1))
-		head -n 60 "$work/$name.log" | sed 's/^/    /'
+		grep -vE ': note: |^ ' "$logs/check-$name.log" | head -n 40 | sed 's/^/    /'
 	fi
 done
 echo "$passed passed, $failed failed, 0 skipped"
