@@ -1,0 +1,243 @@
+/*
+ * A worker with everything around it faked, but the keeper: the test is super and recorder, and
+ * 127.0.0.1 is a sandbox. For the tests of the data plane.
+ */
+#ifndef ECLUSA_TESTS_UNIT_FLOW_LAB_H
+#define ECLUSA_TESTS_UNIT_FLOW_LAB_H
+
+#include "tests/unit/cmocka_setup.h"
+
+#include "audit/ring.h"
+#include "audit/event.h"
+#include "audit/segment.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "ipc/channel.h"
+#include "policy/source.h"
+#include "proxy/keeper.h"
+#include "proxy/worker.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define LAB_WAIT_NS   (10 * NS_PER_SEC)
+#define LAB_PEM_BYTES 4096
+
+struct lab_options {
+	const char *const *rules; /* as --allow takes them */
+	size_t rule_count;
+	const char *hosts;
+	struct slice origin_ca; /* PEM */
+	const char *limits;     /* as ECLUSA_LIMITS, or NULL */
+	const char *fault;      /* as ECLUSA_FAULT, or NULL */
+	uint16_t resolver_port; /* on 127.0.0.1; 0: none */
+};
+
+struct lab_world {
+	char folder[64];
+	int folder_fd;
+	int super_fd;
+	int wake[2];
+	pid_t worker;
+	pid_t keeper;
+	uint16_t port; /* of the explicit listener */
+	char ca_pem[LAB_PEM_BYTES];
+	struct audit_ring *ring;
+	struct policy *policy;
+	struct buf bundle;
+	struct buf events; /* lines drained so far */
+};
+
+/** In a new child: a fault ends it, instead of going on as the test. */
+static inline void lab_child(void)
+{
+	const int signals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE};
+	struct sigaction normal = {.sa_handler = SIG_DFL};
+	for (size_t i = 0; i < array_size(signals); i++)
+		(void)sigaction(signals[i], &normal, NULL);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* nothing survives a test that crashed */
+}
+
+static inline int lab_listener(uint16_t *ret_port)
+{
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(sa);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	assert_int_equal(listen(fd, 128), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&sa, &len), 0);
+	*ret_port = ntohs(sa.sin_port);
+	return fd;
+}
+
+static inline void lab_policy(struct lab_world *w, const struct lab_options *o)
+{
+	struct failure why = {0};
+	struct policy_report report = {0};
+	buf_init(&w->bundle, 0);
+	assert_int_equal(policy_source_rules(o->rules, o->rule_count, &w->bundle, &why), 0);
+	if (policy_compile(buf_slice(&w->bundle), &w->policy, &report) < 0)
+		fail_msg("%s", report.items[0].text);
+}
+
+static inline void lab_keeper(struct lab_world *w, int keeper_ends[2])
+{
+	int ready[2];
+	assert_int_equal(channel_pair(keeper_ends), 0);
+	assert_int_equal(channel_pair(ready), 0);
+	w->keeper = fork();
+	assert_true(w->keeper >= 0);
+	if (w->keeper == 0) {
+		lab_child();
+		fd_close(&keeper_ends[0]);
+		fd_close(&ready[0]);
+		_exit(keeper_run(&(struct keeper_context){.worker_fds = &keeper_ends[1],
+			.worker_count = 1,
+			.ready_fd = ready[1],
+			.policy = w->policy}));
+	}
+	fd_close(&keeper_ends[1]);
+	fd_close(&ready[1]);
+	int len = channel_receive_until(ready[0], clock_monotonic_ns() + LAB_WAIT_NS, w->ca_pem,
+		sizeof(w->ca_pem) - 1, NULL, 0, NULL);
+	assert_true(len > 0);
+	w->ca_pem[len] = '\0';
+	fd_close(&ready[0]);
+}
+
+static inline void lab_worker(struct lab_world *w, const struct lab_options *o, int super_end,
+	int keeper_fd, int listener)
+{
+	static struct message_proxy_start start;
+	start = (struct message_proxy_start){.workers = 1};
+	if (o->resolver_port != 0) {
+		start.resolver_count = 1;
+		start.resolvers[0].port = o->resolver_port;
+		start.resolvers[0].address = (struct address){4, {127, 0, 0, 1}};
+	}
+	int ca_fd = file_memory("roots", o->origin_ca);
+	assert_true(ca_fd >= 0);
+	w->worker = fork();
+	assert_true(w->worker >= 0);
+	if (w->worker == 0) {
+		lab_child();
+		fd_close(&w->super_fd);
+		if (o->limits != NULL)
+			(void)setenv("ECLUSA_LIMITS", o->limits, 1);
+		if (o->fault != NULL)
+			(void)setenv("ECLUSA_FAULT", o->fault, 1);
+		_exit(worker_run(&(struct worker_context){.channel_fd = super_end,
+			.keeper_fd = keeper_fd,
+			.recorder_fd = w->wake[1],
+			.explicit_fd = listener,
+			.guard_fd = -1,
+			.ca_bundle_fd = ca_fd,
+			.upstream_ca_fd = -1,
+			.hosts = slice_of(o->hosts),
+			.ring = w->ring,
+			.policy = w->policy,
+			.start = &start,
+			.instance = "test"}));
+	}
+	fd_close(&ca_fd);
+}
+
+static inline void lab_add_sandbox(struct lab_world *w)
+{
+	struct message_sandbox m = {.header.kind = MESSAGE_SANDBOX_ADD,
+		.sandbox_id = "sb-test",
+		.address = {4, {127, 0, 0, 1}}};
+	struct message_sandbox added;
+	assert_int_equal(channel_send(w->super_fd, &m, sizeof(m), NULL, 0), 0);
+	assert_int_equal(channel_receive_until(w->super_fd, clock_monotonic_ns() + LAB_WAIT_NS,
+				 &added, sizeof(added), NULL, 0, NULL),
+		(int)sizeof(added));
+	assert_int_equal(added.header.kind, MESSAGE_SANDBOX_ADDED);
+}
+
+static inline void lab_start(struct lab_world *w, const struct lab_options *o)
+{
+	struct failure why = {0};
+	int super_ends[2], keeper_ends[2];
+	*w = (struct lab_world){0};
+	(void)snprintf(w->folder, sizeof(w->folder), "/tmp/eclusa-flow-XXXXXX");
+	assert_non_null(mkdtemp(w->folder));
+	w->folder_fd = audit_folder_open(w->folder, &why);
+	assert_true(w->folder_fd >= 0);
+	auto_fd ring_fd = audit_ring_create(w->folder_fd, "test", &why);
+	assert_true(ring_fd >= 0);
+	w->ring = audit_ring_map(ring_fd);
+	assert_non_null(w->ring);
+	lab_policy(w, o);
+	assert_int_equal(pipe2(w->wake, O_CLOEXEC | O_NONBLOCK), 0);
+	lab_keeper(w, keeper_ends);
+	assert_int_equal(channel_pair(super_ends), 0);
+	w->super_fd = super_ends[0];
+	auto_fd listener = lab_listener(&w->port);
+	lab_worker(w, o, super_ends[1], keeper_ends[0], listener);
+	fd_close(&super_ends[1]);
+	fd_close(&keeper_ends[0]);
+	lab_add_sandbox(w);
+}
+
+/** Move finished lines out of the ring. */
+static inline struct slice lab_events(struct lab_world *w)
+{
+	static char storage[AUDIT_LINE_BYTES_MAX];
+	struct audit_entry entry;
+	while (audit_ring_peek(w->ring, storage, sizeof(storage), &entry) == 1) {
+		(void)buf_append(&w->events, entry.line);
+		(void)buf_append(&w->events, SLICE("\n"));
+		audit_ring_advance(w->ring);
+	}
+	return buf_slice(&w->events);
+}
+
+static inline int lab_reap(pid_t pid)
+{
+	int status;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/** Orderly end; the events stay for lab_events() until lab_free(). */
+static inline void lab_finish(struct lab_world *w)
+{
+	struct message_header m = {.kind = MESSAGE_PROXY_FINISH};
+	assert_int_equal(channel_send(w->super_fd, &m, sizeof(m), NULL, 0), 0);
+	assert_int_equal(channel_receive_until(w->super_fd, clock_monotonic_ns() + LAB_WAIT_NS, &m,
+				 sizeof(m), NULL, 0, NULL),
+		(int)sizeof(m));
+	assert_int_equal(m.kind, MESSAGE_PROXY_FINISHED);
+	assert_int_equal(lab_reap(w->worker), 0);
+	(void)lab_events(w);
+}
+
+static inline void world_free(struct lab_world *w)
+{
+	char path[128];
+	fd_close(&w->super_fd);
+	(void)lab_reap(w->keeper); /* its last worker is gone, and so is it */
+	fd_close(&w->wake[0]);
+	fd_close(&w->wake[1]);
+	audit_ring_free(w->ring);
+	policy_free(w->policy);
+	buf_fini(&w->bundle);
+	buf_fini(&w->events);
+	(void)snprintf(path, sizeof(path), "%s/open/test.ring", w->folder);
+	(void)unlink(path);
+	(void)snprintf(path, sizeof(path), "%s/open", w->folder);
+	(void)rmdir(path);
+	fd_close(&w->folder_fd);
+	(void)rmdir(w->folder);
+}
+
+#endif
