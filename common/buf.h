@@ -29,7 +29,8 @@ static inline size_t buf_len(const struct buf *b)
 
 static inline struct slice buf_slice(const struct buf *b)
 {
-	return (struct slice){b->data == NULL ? NULL : b->data + b->start, b->end - b->start};
+	return b->data == NULL ? (struct slice){NULL, 0}
+			       : (struct slice){b->data + b->start, b->end - b->start};
 }
 
 /** Room for @want more bytes at *ret_ptr; follow with buf_grew(). @return 0, -ENOBUFS, -ENOMEM. */

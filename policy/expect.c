@@ -14,7 +14,7 @@ static const char *url_parse(struct slice text, struct url *ret)
 {
 	struct policy_question *q = &ret->question;
 	uint16_t default_port = 443;
-	struct slice rest = text;
+	struct slice rest;
 	q->scheme = POLICY_SCHEME_HTTPS;
 	if (slice_starts(text, SLICE("https://"))) {
 		rest = slice_part(text, 8, text.len);

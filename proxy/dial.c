@@ -112,7 +112,7 @@ static int attempt_socket(const struct admitted_address *to, bool *ret_pending)
 /** @return 0: under way or connected; negative errno: failed at once. */
 static int attempt_start(struct dial *d, const struct admitted_address *to)
 {
-	bool pending;
+	bool pending = false;
 	auto_fd fd = attempt_socket(to, &pending);
 	if (fd < 0)
 		return fd;

@@ -156,14 +156,15 @@ static struct audit_event event_of(const struct flow *f, const struct record *r)
 	return e;
 }
 
-static int entry_write(
-	struct flow *f, const struct record *r, struct audit_event *e, struct audit_entry *ret)
+static int entry_write(struct flow *f, const struct record *r, const struct audit_event *e,
+	struct audit_entry *ret)
 {
 	char place[PLACE_BYTES];
+	struct audit_event whole = *e;
 	struct buf *line = &f->worker->line;
-	fill_rule(r, e, place, sizeof(place));
+	fill_rule(r, &whole, place, sizeof(place));
 	buf_clear(line);
-	int written = audit_event_write(e, line, &ret->metadata_end);
+	int written = audit_event_write(&whole, line, &ret->metadata_end);
 	ret->line = buf_slice(line);
 	return written;
 }
