@@ -120,7 +120,8 @@ static enum flow_progress judge_connect(struct flow *f)
 	f->host = r->authority;
 	f->port = r->authority_port;
 	f->scheme = POLICY_SCHEME_HTTPS;
-	f->destination = (struct address){0};
+	f->refused[0] = '\0';
+	f->destination = f->host.kind == HOST_ADDRESS ? f->host.address : (struct address){0};
 	bool same = http1_request_names(r, f->scheme, &f->host, f->port);
 	struct record_words words = {.method = r->method,
 		.user_agent = http1_field_value(&r->head, SLICE("user-agent")),
@@ -301,7 +302,9 @@ static enum flow_progress judge_absolute(struct flow *f)
 	}
 	if (!host_equal(&f->host, &r->authority) || f->port != r->authority_port) {
 		flow_drop_upstream(f);
-		f->destination = (struct address){0};
+		f->refused[0] = '\0';
+		f->destination = r->authority.kind == HOST_ADDRESS ? r->authority.address
+								   : (struct address){0};
 	}
 	f->host = r->authority;
 	f->port = r->authority_port;

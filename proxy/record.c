@@ -210,6 +210,8 @@ int record_close(struct flow *f, struct record *r, const char *detail, const cha
 	assert(r->live);
 	e.end_ms = clock_wall_ms();
 	e.detail = detail;
+	if (detail == NULL && f->refused[0] != '\0' && (r->connect || !f->tunnel))
+		e.detail = f->refused; /* others of the name's addresses were admitted */
 	e.suggestion = suggestion;
 	int written = entry_write(f, r, &e, &entry);
 	if (written == 0)
