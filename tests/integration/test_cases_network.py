@@ -144,6 +144,14 @@ def spoof(namespace, sources, service, port):
     return namespace.inside(go)
 
 
+def strangers(room):
+    """Packets that the gateway dropped on arrival because interface and source do not belong together."""
+    listing = json.loads(room.run("nft", "-j", "list", "ruleset"))["nftables"]
+    rules = [item["rule"]["expr"] for item in listing if item.get("rule", {}).get("chain") == "prerouting"]
+    return sum(part["counter"]["packets"] for expr in rules if {"drop": None} in expr and "sandboxes" in json.dumps(expr)
+               for part in expr if "counter" in part)
+
+
 def test_F06_another_source_address_gets_nowhere(lab, who):
     """
     From the sandbox's own cable, as root of the host would send it: SYNs to the proxy with other sources. Packets on one cable keep
@@ -164,12 +172,14 @@ def test_F06_another_source_address_gets_nowhere(lab, who):
         room = Namespace(f"/proc/{find_process(process.pid, 'eclusa-netd')}/ns/net")
         assert room.inode not in (cable.inode, lab.host.inode) and room.run("ss", "-Htln"), "netd lives in the gateway"
         neighbours = [own.rsplit(".", 1)[0] + f".{int(own.rsplit('.', 1)[1]) + n}" for n in (1, 2, 4)]
+        assert strangers(room) == 0
         socks = spoof(cable, [*neighbours, gateway, service, "203.0.113.1"], service, port)
         process.stdin.write(b"go\n")
         process.stdin.flush()
         assert b" 403 " in process.stdout.readline()
         half_open = room.run("ss", "-Htan", "state", "syn-recv")
         assert not half_open.strip(), f"C: the gateway answers {half_open}"
+        assert strangers(room) == len(socks), "U: each was dropped at the interface"
         for sock in socks:
             assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0 and not select.select([], [sock], [], 0)[1], "C"
             sock.close()

@@ -19,7 +19,7 @@ from lab.events import wait_until
 from lab.world import ORIGIN
 
 FOLDERS = ("netd", "proxy", "sandbox-launcher", "cli", "audit", "ipc")
-SEEDS = range(20)
+SEEDS = range(int(os.environ.get("ECLUSA_KILL_SEEDS", "20")))  # more for a soak
 VICTIMS = ("eclusa", "eclusa-netd", "eclusa-super")
 # Points that only a restart-worthy process passes: the run may go on after it.
 RESTARTED = ("worker", "recorder")
