@@ -7,7 +7,7 @@
 #include <poll.h>
 
 #define ANSWER_BYTES (4u << 20)
-#define RULES        7
+#define RULES        8
 
 struct fixture {
 	struct lab ca, good, wrong;
@@ -34,7 +34,8 @@ static void world_start(struct fixture *f, const char *limits, const char *fault
 	struct lab_options o = {.rules = f->rule_list,
 		.rule_count = RULES,
 		.hosts = "127.0.0.1 origin.test other.test bad.test closed.test noaddr.test\n"
-			 "169.254.169.254 meta.test\n",
+			 "169.254.169.254 meta.test\n"
+			 "10.0.0.5 mixed.test\n::1 mixed.test\n127.0.0.1 mixed.test\n",
 		.origin_ca = buf_slice(&f->roots),
 		.limits = limits,
 		.fault = fault};
@@ -60,9 +61,10 @@ static int fixture_open(void **state)
 		"closed.test:%u addr=127.0.0.0/8",
 		"noaddr.test:%u",
 		"meta.test:%u",
+		"mixed.test:%u addr=127.0.0.0/8 scheme=http",
 	};
 	const unsigned ports[RULES] = {
-		f->tls.port, f->tls.port, f->plain.port, f->bad.port, 9, 443, 443};
+		f->tls.port, f->tls.port, f->plain.port, f->bad.port, 9, 443, 443, f->plain.port};
 	for (size_t i = 0; i < RULES; i++) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -686,6 +688,44 @@ static void a_killed_keeper_refuses_new_names(void **state)
 	assert_recorded(events(f), "error.internal", 1);
 }
 
+static void what_cant_be_recorded_is_not_done(void **state)
+{
+	struct fixture *f = *state;
+	char text[128];
+	world_start(f, NULL, NULL);
+	audit_ring_set_stalled(f->world.ring, true); /* as the recorder does on a full disk */
+	(void)snprintf(text, sizeof(text),
+		"GET http://origin.test:%u/1 HTTP/1.1\r\nHost: origin.test:%u\r\n\r\n",
+		f->plain.port, f->plain.port);
+	assert_says(client_ask(f, slice_of(text)), "503 deny.audit-full origin.test");
+	(void)snprintf(text, sizeof(text), "CONNECT origin.test:%u HTTP/1.1\r\n\r\n", f->tls.port);
+	assert_says(client_ask(f, slice_of(text)), "503 deny.audit-full origin.test");
+	assert_string_equal(origin_heard(&f->plain), "");
+	audit_ring_set_stalled(f->world.ring, false);
+	(void)snprintf(text, sizeof(text),
+		"GET http://origin.test:%u/1 HTTP/1.1\r\nHost: origin.test:%u\r\n"
+		"Connection: close\r\n\r\n",
+		f->plain.port, f->plain.port);
+	assert_says(client_ask(f, slice_of(text)), "200 OK");
+	assert_recorded(events(f), "allow.rule", 1);
+}
+
+static void addresses_that_are_refused_beside_good_ones_are_never_dialled(void **state)
+{
+	struct fixture *f = *state;
+	char text[160];
+	world_start(f, NULL, NULL);
+	(void)snprintf(text, sizeof(text),
+		"GET http://mixed.test:%u/1 HTTP/1.1\r\nHost: mixed.test:%u\r\n"
+		"Connection: close\r\n\r\n",
+		f->plain.port, f->plain.port);
+	assert_says(client_ask(f, slice_of(text)), "200 OK");
+	const char *lines = events(f);
+	assert_recorded(lines, "allow.rule", 1);
+	assert_says(lines, "refused addresses: 10.0.0.5 ::1");
+	assert_says(lines, "\"ip\":\"127.0.0.1\",\"port\":");
+}
+
 #define FLOW_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_open, fixture_close)
 
 int main(void)
@@ -709,6 +749,8 @@ int main(void)
 		FLOW_TEST(removing_the_sandbox_cuts_its_flows),
 		FLOW_TEST(a_killed_worker_leaves_the_decision_and_no_byte_upstream),
 		FLOW_TEST(a_killed_keeper_refuses_new_names),
+		FLOW_TEST(what_cant_be_recorded_is_not_done),
+		FLOW_TEST(addresses_that_are_refused_beside_good_ones_are_never_dialled),
 	};
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	(void)sigaction(SIGPIPE, &ignore, NULL);
