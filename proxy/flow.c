@@ -50,7 +50,7 @@ static const struct flow_table table[] = {
 	[FLOW_REQUEST] = {flow_step_request, head_expired, NO_DEADLINE, true, true,
 		BIT(FLOW_RESOLVE) | BIT(FLOW_DIAL) | BIT(FLOW_EXCHANGE) | ENDS},
 	[FLOW_EXCHANGE] = {flow_step_exchange, flow_exchange_expired, LIMIT(idle_ms), true, true,
-		BIT(FLOW_REQUEST) | BIT(FLOW_HEAD) | ENDS},
+		BIT(FLOW_REQUEST) | BIT(FLOW_RESOLVE) | BIT(FLOW_HEAD) | ENDS},
 	[FLOW_REFUSE] = {flow_step_refuse, over_expired, LIMIT(linger_ms), false, false,
 		BIT(FLOW_LINGER) | BIT(FLOW_OVER)},
 	[FLOW_LINGER] = {flow_step_linger, over_expired, LIMIT(linger_ms), true, false,

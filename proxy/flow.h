@@ -11,7 +11,7 @@
  *   LEAF         -> CLIENT_TLS
  *   CLIENT_TLS   -> REQUEST
  *   REQUEST      -> EXCHANGE | RESOLVE | DIAL
- *   EXCHANGE     -> REQUEST | HEAD | LINGER
+ *   EXCHANGE     -> REQUEST | HEAD | LINGER | RESOLVE (a reused connection had ended: once more)
  *   most         -> REFUSE -> LINGER -> OVER; any -> OVER
  *
  * Nothing is looked up before policy said yes to the name; nothing is dialled before the ClientHello

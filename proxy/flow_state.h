@@ -48,6 +48,8 @@ struct exchange {
 	unsigned client_minor;
 	unsigned interims;
 	bool head_request;
+	bool repeatable;       /* idempotent and without a body */
+	bool reused;           /* on a connection that served another request before */
 	bool expects_continue; /* and has not got it */
 	bool client_close;     /* the connection ends with this response */
 	bool upstream_close;

@@ -159,6 +159,13 @@ static bool rule_admits(const struct flow *f, const struct rule *rule, enum reas
 	return reason_allows(*ret_reason);
 }
 
+static bool repeatable(const struct http1_request *r)
+{
+	return r->head.framing.kind == BODY_NONE &&
+		(r->is_head || slice_equal(r->method, SLICE("GET")) ||
+			slice_equal(r->method, SLICE("OPTIONS")));
+}
+
 static void exchange_init(struct flow *f, const struct http1_request *r, const struct rule *rule)
 {
 	struct exchange *x = &f->x;
@@ -167,6 +174,7 @@ static void exchange_init(struct flow *f, const struct http1_request *r, const s
 		.response_limit = rule->resp_body_bytes,
 		.client_minor = r->head.minor,
 		.head_request = r->is_head,
+		.repeatable = repeatable(r),
 		.expects_continue = r->expect_continue,
 		.client_close = r->head.close,
 	};

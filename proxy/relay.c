@@ -22,7 +22,8 @@ enum flow_progress flow_exchange_begin(struct flow *f)
 	if (buf_append(&u->out, buf_slice(&f->head)) < 0)
 		return flow_reset(f, REASON_ERROR_INTERNAL, "out of memory");
 	f->request_record.bytes_out += buf_len(&f->head);
-	buf_fini(&f->head);
+	if (!f->x.reused)
+		buf_fini(&f->head);
 	return flow_move(f, FLOW_EXCHANGE);
 }
 
@@ -180,6 +181,28 @@ static enum relay answer(struct flow *f, const struct http1_response *r)
 	return RELAY_MOVED;
 }
 
+/**
+ * Whether the host closed a reused connection as the request was on its way: then it can't have
+ * acted on a request that may be sent again (RFC 9110 9.2.2, RFC 9112 9.3.1).
+ */
+static bool may_retry(const struct flow *f)
+{
+	const struct exchange *x = &f->x;
+	return x->reused && x->repeatable && x->request_done && x->interims == 0 &&
+		buf_len(&f->upstream->in) == 0;
+}
+
+/** Once more on a new connection, looked up and guarded anew. */
+static enum relay retry(struct flow *f)
+{
+	f->x.reused = false;
+	f->x.scan = (struct http1_scan){0};
+	f->request_record.bytes_out = 0;
+	flow_drop_upstream(f);
+	(void)flow_connect(f); /* the state says where it went */
+	return RELAY_OVER;
+}
+
 static enum relay response_head(struct flow *f)
 {
 	struct stream *u = f->upstream;
@@ -201,6 +224,8 @@ static enum relay response_head(struct flow *f)
 	case HTTP1_MORE:
 		break;
 	}
+	if ((u->ended || u->broken) && may_retry(f))
+		return retry(f);
 	if (u->ended || u->broken)
 		return upstream_failed(f, "the host closed the connection without an answer");
 	return RELAY_WAIT;
@@ -270,6 +295,7 @@ static enum flow_progress exchange_end(struct flow *f)
 	struct stream *u = f->upstream;
 	const char *detail = x->request_done ? NULL : "answered before the request was complete";
 	(void)record_close(f, &f->request_record, detail, NULL); /* has a slot, so there is room */
+	buf_fini(&f->head);
 	/* Bytes behind a complete response answer nothing: they and their connection are dropped. */
 	if (x->upstream_close || !x->request_done || buf_len(&u->in) > 0 || u->ended || u->broken ||
 		u->mute)

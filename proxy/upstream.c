@@ -100,8 +100,10 @@ enum flow_progress flow_connect(struct flow *f)
 	if (u != NULL) {
 		u->readable = true; /* ask the socket itself: nothing unasked may lie there */
 		(void)stream_fill(u);
-		if (buf_len(&u->in) == 0 && !u->ended && !u->broken)
+		if (buf_len(&u->in) == 0 && !u->ended && !u->broken) {
+			f->x.reused = true;
 			return flow_exchange_begin(f);
+		}
 		flow_drop_upstream(f);
 	}
 	f->destination = (struct address){0};

@@ -22,6 +22,7 @@ struct origin_peer {
 	int fd;
 	SSL *ssl;
 	const struct origin *origin;
+	bool ends; /* with the next request, unanswered */
 };
 
 static inline ssize_t peer_read(struct origin_peer *p, char *to, size_t len)
@@ -105,8 +106,9 @@ static inline bool peer_answer(struct origin_peer *p, const char *head)
 {
 	const char *path = strchr(head, '/');
 	char text[256], byte;
-	if (path == NULL)
+	if (path == NULL || p->ends)
 		return false;
+	p->ends = strncmp(path, "/last", 5) == 0;
 	if (strncmp(path, "/extra", 6) == 0) {
 		peer_say(p,
 			"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

@@ -688,6 +688,38 @@ static void a_killed_keeper_refuses_new_names(void **state)
 	assert_recorded(events(f), "error.internal", 1);
 }
 
+static void a_reused_connection_that_ended_is_replaced_for_repeatable_requests(void **state)
+{
+	static const struct {
+		const char *line;
+		const char *fields;
+		const char *end;
+		const char *holds;
+	} cases[] = {
+		{"GET /last", "", "body 0000", "200 OK"},
+		{"GET /again", "", "body 0000", "200 OK"},
+		{"GET /last", "", "body 0000", "200 OK"},
+		{"POST /once", "Content-Length: 0\r\n", NULL, "502 error.upstream"},
+	};
+	struct fixture *f = *state;
+	struct tunnel t;
+	world_start(f, NULL, NULL);
+	assert_true(tunnel_open(f, &t, authority_of(f, "origin.test"), "origin.test"));
+	for (size_t i = 0; i < array_size(cases); i++) {
+		tunnel_say(&t, request_of(f, cases[i].line, cases[i].fields));
+		assert_int_equal(tunnel_hear(f, &t, cases[i].end), cases[i].end != NULL);
+		assert_says(f->answer, cases[i].holds);
+	}
+	tunnel_close(&t);
+	const char *heard = origin_heard(&f->tls);
+	assert_int_equal(count_of(heard, "GET /again"), 2);
+	assert_int_equal(count_of(heard, "POST /once"), 1);
+	assert_int_equal(count_of(heard, "<connection>"), 2);
+	const char *lines = events(f);
+	assert_recorded(lines, "allow.rule", 4);
+	assert_recorded(lines, "error.upstream", 1);
+}
+
 static void what_cant_be_recorded_is_not_done(void **state)
 {
 	struct fixture *f = *state;
@@ -749,6 +781,7 @@ int main(void)
 		FLOW_TEST(removing_the_sandbox_cuts_its_flows),
 		FLOW_TEST(a_killed_worker_leaves_the_decision_and_no_byte_upstream),
 		FLOW_TEST(a_killed_keeper_refuses_new_names),
+		FLOW_TEST(a_reused_connection_that_ended_is_replaced_for_repeatable_requests),
 		FLOW_TEST(what_cant_be_recorded_is_not_done),
 		FLOW_TEST(addresses_that_are_refused_beside_good_ones_are_never_dialled),
 	};
