@@ -225,3 +225,24 @@ int audit_ring_complete(int folder_fd, const char *id, struct audit_segment *s)
 		(void)unlinkat(folder_fd, name, 0); /* drained: harmless if it stays */
 	return r;
 }
+
+int audit_ring_retire(int folder_fd, const char *id)
+{
+	char name[FILE_NAME_BYTES], line[AUDIT_LINE_BYTES_MAX];
+	struct audit_entry entry;
+	int len = snprintf(name, sizeof(name), "open/%s.ring", id);
+	if (len < 0 || (size_t)len >= sizeof(name))
+		return -ENAMETOOLONG;
+	auto_fd fd = openat(folder_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	struct audit_ring *ring = audit_ring_map(fd);
+	if (ring == NULL)
+		return -EBADMSG;
+	bool empty = audit_ring_peek(ring, line, sizeof(line), &entry) == 0 &&
+		audit_ring_peek_open(ring, 0, line, &entry) < 0 && audit_ring_lost(ring) == 0;
+	audit_ring_free(ring);
+	if (!empty)
+		return -EBUSY;
+	return unlinkat(folder_fd, name, 0) < 0 ? -errno : 0;
+}

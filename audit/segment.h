@@ -39,6 +39,11 @@ int audit_segment_append_event(struct audit_segment *s, const struct audit_event
  * next start's audit_folder_recover() completes it).
  */
 int audit_ring_complete(int folder_fd, const char *id, struct audit_segment *s);
+/**
+ * Remove the file of a ring whose producer and consumer have both said that they are done, without waiting for their processes
+ * to go. @return 0; -EBUSY: something is in it after all, use audit_ring_complete(); another negative errno.
+ */
+int audit_ring_retire(int folder_fd, const char *id);
 /** Move all finished lines of a ring, advancing only after write(). With @orphaned also open decisions, marked recovered. @return lines or negative errno. */
 int audit_segment_drain(struct audit_segment *s, struct audit_ring *ring, bool orphaned);
 

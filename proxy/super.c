@@ -17,6 +17,7 @@
 #include "proxy/recorder.h"
 #include "proxy/roster.h"
 #include "proxy/super_start.h"
+#include "proxy/tls.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -101,7 +102,7 @@ static bool workers_are(const struct super *s, enum member_state state)
 	return true;
 }
 
-/** Once every worker has ended: the recorder completes what is left, then all is recorded. */
+/** Once every worker has ended or has said that nothing is open: the recorder completes what is left, then all is recorded. */
 static void super_drain(struct super *s)
 {
 	struct recorder_message finish = {.kind = RECORDER_FINISH};
@@ -109,7 +110,7 @@ static void super_drain(struct super *s)
 		return;
 	for (unsigned i = 0; i < s->crew.workers; i++) {
 		enum member_state state = s->crew.worker[i].state;
-		if (state != MEMBER_DEAD && state != MEMBER_ABSENT)
+		if (state == MEMBER_STARTING || state == MEMBER_RUNNING)
 			return;
 	}
 	s->phase = PHASE_DRAIN;
@@ -321,6 +322,7 @@ static bool super_hear_worker(struct super *s, unsigned index)
 		super_worker_failed(s, index, &m.failed);
 	} else if (m.header.kind == MESSAGE_PROXY_FINISHED) {
 		worker->state = MEMBER_FINISHED;
+		super_drain(s);
 	}
 	return worker->channel_fd >= 0;
 }
@@ -434,6 +436,7 @@ static void super_start(struct super *s)
 	s->phase = PHASE_RUN;
 	if (r > 0)
 		r = crew_open(&s->crew, &why);
+	tls_warm_up();
 	if (r == 0)
 		r = crew_start_keeper(&s->crew, &why);
 	if (r == 0)

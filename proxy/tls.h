@@ -33,6 +33,9 @@ struct tls_fault {
 	char detail[TLS_DETAIL_BYTES];
 };
 
+/** Initialise the library (2 ms), so that processes forked afterwards need not. A failure shows when it is used. */
+void tls_warm_up(void);
+
 /**
  * Verified towards: the roots of @ca_bundle_fd and @extra_ca_fd (-1: none), both PEM, duplicated
  * here. Roots are read and parsed (24 ms) at the first session, or by tls_upstream_context_load().

@@ -51,6 +51,15 @@ static SSL_CTX *context_new(const SSL_METHOD *method)
 	return ctx;
 }
 
+void tls_warm_up(void)
+{
+	struct leaf_key *key = NULL;
+	SSL_CTX *ctx = context_new(TLS_server_method());
+	if (leaf_key_new(&key, NULL) == 0)
+		leaf_key_free(key);
+	SSL_CTX_free(ctx);
+}
+
 /** The whole file from its start, whatever its position: forked workers share that. */
 static int read_whole(int fd, struct buf *to)
 {
