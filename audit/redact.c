@@ -204,6 +204,19 @@ unsigned redact_path(struct slice path, struct buf *to)
 	return redact_text(slice_part(path, 0, end), to) + (end < path.len);
 }
 
+struct slice redact_raw_target(struct slice target)
+{
+	size_t end = find_any(target, 0, "?#");
+	size_t start = 0; /* behind the last '@' */
+	for (size_t i = 0; i < target.len; i++) {
+		if (target.ptr[i] == '@')
+			start = i + 1;
+		else if (slice_equal(slice_part(target, i, i + 3), SLICE("%40")))
+			start = i + 3;
+	}
+	return slice_part(target, start, end);
+}
+
 static bool has_secret_name(struct slice text)
 {
 	for (size_t i = 0; i < array_size(secret_names); i++) {

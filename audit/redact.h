@@ -19,6 +19,11 @@ unsigned redact_text(struct slice text, struct buf *to);
 unsigned redact_path(struct slice path, struct buf *to);
 /** A host as a peer spelled it: without user information. */
 unsigned redact_host(struct slice host, struct buf *to);
+/**
+ * What may be shown of a request target that is malformed: nothing up to the last '@' (or %40), nothing from the first '?' or
+ * '#' on; an empty slice where the two overlap, since then nobody knows what is a password and what a query. Part of @target.
+ */
+struct slice redact_raw_target(struct slice target);
 /** A command line, joined by blanks: also values of options and variables named like secrets. */
 unsigned redact_arguments(const char *const *argv, struct buf *to);
 

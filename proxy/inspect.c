@@ -4,6 +4,7 @@
  */
 #include "proxy/flow_state.h"
 
+#include "audit/redact.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "ipc/fault.h"
@@ -23,7 +24,8 @@ static struct record_words raw_words(struct slice in)
 	struct slice target = {0};
 	(void)slice_split(in, '\n', &line, &rest); /* false: cut short */
 	if (!slice_split(line, ' ', &method, &rest))
-		return (struct record_words){.host = slice_part(line, 0, AUDIT_RAW_HOST_BYTES)};
+		return (struct record_words){
+			.host = slice_part(redact_raw_target(line), 0, AUDIT_RAW_HOST_BYTES)};
 	target = rest;
 	for (size_t i = rest.len; i > 0;
 		i--) { /* up to the last blank: a bad target may hold some */
@@ -33,7 +35,7 @@ static struct record_words raw_words(struct slice in)
 		}
 	}
 	method = slice_part(method, 0, HTTP1_METHOD_BYTES_MAX);
-	target = slice_part(target, 0, AUDIT_RAW_HOST_BYTES);
+	target = slice_part(redact_raw_target(target), 0, AUDIT_RAW_HOST_BYTES);
 	return (struct record_words){.method = method, .host = target};
 }
 

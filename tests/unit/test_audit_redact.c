@@ -84,6 +84,32 @@ static void bytes_of_any_kind_pass_through(void **state)
 	buf_fini(&out);
 }
 
+static void a_malformed_target_shows_neither_password_nor_query(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *target, *shown;
+	} cases[] = {
+		{"http://allowed.test/x", "http://allowed.test/x"},
+		{"http://allowed.test?token=S", "http://allowed.test"},
+		{"http://u:S@allowed.test/x?a=S", "allowed.test/x"},
+		{"u:S@allowed.test:443", "allowed.test:443"},
+		{"http://u:pa/S@allowed.test/", "allowed.test/"},
+		{"http://u:S%40allowed.test/", "allowed.test/"},
+		{"http://u:S?S@allowed.test/", ""},
+		{"/x?mail=S@S", ""},
+		{"/x#S", "/x"},
+		{"", ""},
+		{"@", ""},
+		{"%4", "%4"},
+	};
+	for (size_t i = 0; i < array_size(cases); i++) {
+		struct slice shown = redact_raw_target(slice_of(cases[i].target));
+		if (!slice_equal(shown, slice_of(cases[i].shown)))
+			fail_msg("%s became %.*s", cases[i].target, (int)shown.len, shown.ptr);
+	}
+}
+
 static void command_lines_lose_values_with_secret_names(void **state)
 {
 	(void)state;
@@ -117,6 +143,7 @@ int main(void)
 		cmocka_unit_test(paths_lose_query_fragment_and_secrets),
 		cmocka_unit_test(text_loses_user_information_and_query_values),
 		cmocka_unit_test(bytes_of_any_kind_pass_through),
+		cmocka_unit_test(a_malformed_target_shows_neither_password_nor_query),
 		cmocka_unit_test(command_lines_lose_values_with_secret_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
