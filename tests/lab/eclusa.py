@@ -16,6 +16,12 @@ def program():
     return os.environ.get("ECLUSA") or os.path.join(os.environ.get("BUILD") or os.path.join(ROOT, "build"), "eclusa")
 
 
+def is_sanitized():
+    """Whether it is a SAN=1 build: its shadow memory does not fit under the address limit that an ordinary user's run has."""
+    with open(program(), "rb") as file:
+        return b"__asan_init" in file.read()
+
+
 def install(folder, leave_out=()):
     """The programs where any user can run them. @return the path of eclusa."""
     os.makedirs(folder, exist_ok=True)
@@ -154,4 +160,5 @@ def run_eclusa(lab, args, command, policy=True, user=None, timeout=100, data=Non
         stderr += b"\n(the test gave up waiting)"
     run = Run(start.words, user, process.returncode, stdout, stderr.decode("utf-8", "replace"), audit_dir)
     lab.runs.append(run)
+    assert "Sanitizer" not in run.stderr and "runtime error:" not in run.stderr, run.report()  # of a SAN=1 build
     return run
