@@ -429,7 +429,8 @@ int audit_segment_drain(struct audit_segment *s, struct audit_ring *ring, bool o
 	int r = segment_begin(s);
 	if (r < 0)
 		return r;
-	r = segment_drain(s, ring, orphaned, storage);
+	bool full = s->end >= AUDIT_SEGMENT_BYTES_MAX && !orphaned;
+	r = full ? -EDQUOT : segment_drain(s, ring, orphaned, storage);
 	segment_unlock(s);
 	return r;
 }

@@ -13,6 +13,12 @@
 #include "audit/ring.h"
 #include "common/failure.h"
 
+/**
+ * What one run may fill. At the limit its lines wait in the ring and its requests are denied (deny.audit-full); its end is recorded
+ * all the same. So a sandbox that provokes events can't fill the log's disk, which every other run needs.
+ */
+#define AUDIT_SEGMENT_BYTES_MAX ((off_t)256 << 20)
+
 struct audit_segment;
 
 /** Default folder: /var/log/eclusa for root, else $XDG_STATE_HOME/eclusa/audit, else ~/.local/state/eclusa/audit. */
@@ -44,7 +50,8 @@ int audit_ring_complete(int folder_fd, const char *id, struct audit_segment *s);
  * to go. @return 0; -EBUSY: something is in it after all, use audit_ring_complete(); another negative errno.
  */
 int audit_ring_retire(int folder_fd, const char *id);
-/** Move all finished lines of a ring, advancing only after write(). With @orphaned also open decisions, marked recovered. @return lines or negative errno. */
+/** Move all finished lines of a ring, advancing only after write(). With @orphaned also open decisions, marked recovered. @return lines or negative errno;
+ * -EDQUOT: the segment has its size and this is not the end (@orphaned). */
 int audit_segment_drain(struct audit_segment *s, struct audit_ring *ring, bool orphaned);
 
 #endif

@@ -120,6 +120,26 @@ static void what_is_no_line_is_refused(void **state)
 	rig_close(&rig);
 }
 
+static void a_full_segment_takes_only_the_end_of_its_run(void **state)
+{
+	(void)state;
+	struct audit_rig rig;
+	struct buf line = {0};
+	rig_open(&rig);
+	assert_int_equal(audit_segment_append(rig.segment, line_of(&line, "a.test", NULL)), 0);
+	struct buf all = read_file(rig.folder_fd, rig.name);
+	/* the same line once more, at the far end of a hole */
+	assert_int_equal(ftruncate(rig.segment_fd, AUDIT_SEGMENT_BYTES_MAX), 0);
+	assert_int_equal(write(rig.segment_fd, "\n", 1), 1);
+	assert_int_equal(write(rig.segment_fd, all.data, buf_len(&all)), buf_len(&all));
+	assert_int_equal(audit_ring_finish(rig.ring, -1, line_of(&line, "b.test", NULL)), 0);
+	assert_int_equal(audit_segment_drain(rig.segment, rig.ring, false), -EDQUOT);
+	assert_int_equal(audit_segment_drain(rig.segment, rig.ring, true), 1);
+	buf_fini(&all);
+	buf_fini(&line);
+	rig_close(&rig);
+}
+
 static void a_ring_is_drained_and_open_decisions_are_recovered(void **state)
 {
 	(void)state;
@@ -524,6 +544,7 @@ int main(void)
 		cmocka_unit_test(lines_get_sequence_time_device_and_boot),
 		cmocka_unit_test(two_writers_share_one_sequence),
 		cmocka_unit_test(what_is_no_line_is_refused),
+		cmocka_unit_test(a_full_segment_takes_only_the_end_of_its_run),
 		cmocka_unit_test(a_ring_is_drained_and_open_decisions_are_recovered),
 		cmocka_unit_test(a_line_of_nonsense_in_the_ring_becomes_a_recorded_loss),
 		cmocka_unit_test(a_line_torn_anywhere_is_completed),
