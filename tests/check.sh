@@ -61,6 +61,13 @@ check_manual() {
 }
 check_python() { files '*.py' | /usr/bin/python3 tests/check_sources.py python; }
 
+brief() { # a compiler's findings without notes and quoted source; what else there is, whole
+	case $1 in
+	headers | gcc | clang | analyzer) grep -vE ': note: |^ ' ;;
+	*) cat ;;
+	esac
+}
+
 run() { # not in a condition: there bash would ignore set -e
 	set +e
 	(set -e; "check_$1") >"$logs/check-$1.log" 2>&1
@@ -82,7 +89,7 @@ for name in "${names[@]}"; do
 	else
 		echo "check $name: FAILED (log: $logs/check-$name.log)"
 		failed=$((failed + 1))
-		grep -vE ': note: |^ ' "$logs/check-$name.log" | head -n 40 | sed 's/^/    /'
+		brief "$name" <"$logs/check-$name.log" | head -n 40 | sed 's/^/    /'
 	fi
 done
 echo "$passed passed, $failed failed, 0 skipped"
