@@ -41,27 +41,39 @@ bool utf8_valid(struct slice text)
 	return true;
 }
 
-static bool is_line_separator(struct slice text)
+/** The character of @len well-formed bytes. */
+static uint32_t utf8_decode(struct slice text, size_t len)
 {
-	return slice_starts(text, SLICE("\xe2\x80\xa8")) ||
-		slice_starts(text, SLICE("\xe2\x80\xa9"));
+	static const unsigned char lead_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+	uint32_t character = (unsigned char)text.ptr[0] & lead_bits[len];
+	for (size_t i = 1; i < len; i++)
+		character = character << 6 | ((unsigned char)text.ptr[i] & 0x3f);
+	return character;
+}
+
+/**
+ * What a terminal or an editor would act on instead of showing it: C0, DEL, C1 (one of them is CSI), line separators,
+ * and marks that change the direction of text.
+ */
+static bool is_control(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x200e || c == 0x200f ||
+		(c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
 /** Write one escaped character from the front of @text; returns how many bytes it took. */
 static size_t json_character(struct buf *out, struct slice text)
 {
-	unsigned char c = (unsigned char)text.ptr[0];
 	size_t len = utf8_length(text);
 	if (len == 0) {
 		(void)buf_append(out, SLICE("\\ufffd")); /* errors are sticky in the buf */
 		return 1;
 	}
-	if (c == '"' || c == '\\')
-		(void)buf_printf(out, "\\%c", c);
-	else if (c < 0x20 || c == 0x7f)
-		(void)buf_printf(out, "\\u%04x", c);
-	else if (len == 3 && is_line_separator(text))
-		(void)buf_append_text(out, text.ptr[2] == '\xa8' ? "\\u2028" : "\\u2029");
+	uint32_t character = utf8_decode(text, len);
+	if (character == '"' || character == '\\')
+		(void)buf_printf(out, "\\%c", (int)character);
+	else if (is_control(character))
+		(void)buf_printf(out, "\\u%04x", character);
 	else
 		(void)buf_append(out, slice_part(text, 0, len));
 	return len;

@@ -16,7 +16,7 @@ void json_object(struct json *j, const char *key);
 void json_object_end(struct json *j);
 void json_array(struct json *j, const char *key);
 void json_array_end(struct json *j);
-/** Bytes as a string: quotes, control bytes, U+2028/9 and DEL escaped, invalid UTF-8 as U+FFFD. */
+/** Bytes as a string: quotes, control characters (C0, DEL, C1), line separators and marks of direction escaped, invalid UTF-8 as U+FFFD. */
 void json_slice(struct json *j, const char *key, struct slice value);
 void json_text(struct json *j, const char *key, const char *value);
 void json_uint(struct json *j, const char *key, uint64_t value);
