@@ -18,34 +18,19 @@ static bool rule_admits(
 	return false;
 }
 
-static bool slot_admits(const struct profile *p, const struct profile_slot *slot,
-	size_t labels_before, const struct policy_question *q)
-{
-	for (size_t i = 0; slot != NULL && i < slot->count; i++) {
-		const struct rule_entry *r = p->rules[slot->first + i];
-		if (r->rule.allow && pattern_covers(r->kind, labels_before) &&
-			rule_admits(p, r, *q))
-			return true;
-	}
-	return false;
-}
-
-/** The rules of every suffix of the name, as decide.c finds them. */
+/** Each group of rules that covers the name, once: its rules share ports. */
 static bool profile_admits(const struct profile *p, const struct policy_question *q)
 {
-	struct slice name = slice_of(q->host->name);
-	uint32_t hash = PROFILE_HASH_START;
-	size_t labels_before = 1;
-	for (size_t i = 0; i < name.len; i++)
-		labels_before += name.ptr[i] == '.';
-	for (size_t i = name.len; i > 0; i--) {
-		hash = profile_hash_step(hash, name.ptr[i - 1]);
-		if (i > 1 && name.ptr[i - 2] != '.')
-			continue;
-		labels_before--;
-		struct slice suffix = slice_part(name, i - 1, name.len);
-		if (slot_admits(p, profile_find(p, suffix, hash), labels_before, q))
-			return true;
+	struct matcher_span spans[MATCHER_SPANS_MAX];
+	const struct matcher *m = &p->matcher;
+	size_t count = matcher_find(m, slice_of(q->host->name), spans);
+	for (size_t i = 0; i < count; i++) {
+		for (uint32_t g = 0; g < spans[i].count; g++) {
+			const struct rule_entry *r = m->rules[m->groups[spans[i].first + g].first];
+			if (r->rule.allow && pattern_covers(r->kind, spans[i].labels_before) &&
+				rule_admits(p, r, *q))
+				return true;
+		}
 	}
 	return false;
 }

@@ -39,43 +39,21 @@ struct search {
 	size_t near_literal;
 };
 
-static enum stage allow_stage(
-	const struct search *s, const struct rule_entry *r, size_t *ret_literal)
+/** How far a question gets before its path; the same for all rules of a group. */
+static enum stage target_stage(const struct search *s, const struct rule_entry *r)
 {
 	const struct policy_question *q = s->q;
-	*ret_literal = 0;
 	if (!rule_has_port(r, q->port))
 		return STAGE_PORT;
 	if (!rule_has_scheme(r, q->port, q->scheme))
 		return STAGE_SCHEME;
 	if (!s->host_only && !rule_has_method(r, q->method))
 		return STAGE_METHOD;
-	if (!s->host_only && !rule_has_path(r, q->path, ret_literal))
-		return STAGE_PATH;
-	return q->now_ms >= r->expires_ms ? STAGE_EXPIRED : STAGE_MATCH;
+	return STAGE_PATH;
 }
 
-static bool deny_matches(const struct search *s, const struct rule_entry *r)
+static void consider(struct search *s, const struct rule_entry *r, enum stage stage, size_t literal)
 {
-	const struct policy_question *q = s->q;
-	size_t literal;
-	if (!rule_has_port(r, q->port) || !rule_has_scheme(r, q->port, q->scheme))
-		return false;
-	if (s->host_only)
-		return r->method_count == 0 && r->path_count == 0;
-	return rule_has_method(r, q->method) &&
-		(rule_has_path(r, q->path, &literal) || rule_has_path(r, s->folded, &literal));
-}
-
-static void visit(struct search *s, const struct rule_entry *r)
-{
-	if (!r->rule.allow) {
-		if (s->deny == NULL && deny_matches(s, r))
-			s->deny = r;
-		return;
-	}
-	size_t literal;
-	enum stage stage = allow_stage(s, r, &literal);
 	if (stage < s->near_stage ||
 		(stage == s->near_stage &&
 			rule_compare_specificity(r, literal, s->near, s->near_literal) <= 0))
@@ -85,24 +63,84 @@ static void visit(struct search *s, const struct rule_entry *r)
 	s->near_literal = literal;
 }
 
-/** Visit every rule whose pattern covers the name: one look-up for each of its suffixes. */
+static enum stage expiry_stage(const struct search *s, const struct rule_entry *r)
+{
+	return s->q->now_ms >= r->expires_ms ? STAGE_EXPIRED : STAGE_MATCH;
+}
+
+/** An allow rule whose group the question got through. */
+static void visit_allow(void *arg, const struct rule_entry *r)
+{
+	struct search *s = arg;
+	size_t literal = 0;
+	if (rule_has_path(r, s->q->path, &literal))
+		consider(s, r, expiry_stage(s, r), literal);
+}
+
+static void allow_group(struct search *s, const struct matcher *m, const struct matcher_group *g)
+{
+	const struct rule_entry *best = m->rules[g->first];
+	enum stage stage = target_stage(s, best);
+	if (!s->host_only || stage < STAGE_PATH) {
+		consider(s, best, stage, 0);
+		if (stage == STAGE_PATH)
+			matcher_candidates(m, g, s->q->path, visit_allow, s);
+		return;
+	}
+	/* Any path: the first that has not expired is the best of those that match. */
+	stage = STAGE_EXPIRED;
+	for (uint32_t i = g->first; i < g->first + g->count && stage == STAGE_EXPIRED; i++) {
+		stage = expiry_stage(s, m->rules[i]);
+		consider(s, m->rules[i], stage, 0);
+	}
+}
+
+/** Of those that match, the one with the shortest name, then the first in order of place. */
+static void take_deny(struct search *s, const struct rule_entry *r)
+{
+	if (s->deny == NULL || r->name.len < s->deny->name.len ||
+		(r->name.len == s->deny->name.len && matcher_compare_places(r, s->deny) < 0))
+		s->deny = r;
+}
+
+static void visit_deny(void *arg, const struct rule_entry *r)
+{
+	struct search *s = arg;
+	size_t literal;
+	if (rule_has_path(r, s->q->path, &literal) || rule_has_path(r, s->folded, &literal))
+		take_deny(s, r);
+}
+
+static void deny_group(struct search *s, const struct matcher *m, const struct matcher_group *g)
+{
+	const struct rule_entry *first = m->rules[g->first];
+	if (target_stage(s, first) < STAGE_PATH)
+		return;
+	if (s->host_only) { /* denied whatever the request: every method, every path */
+		if (first->method_count == 0 && first->path_count == 0)
+			take_deny(s, first);
+		return;
+	}
+	matcher_candidates(m, g, s->q->path, visit_deny, s);
+	if (g->index != MATCHER_NO_INDEX && !slice_equal(s->folded, s->q->path))
+		matcher_candidates(m, g, s->folded, visit_deny, s);
+}
+
 static void search_name(const struct profile *p, struct slice name, struct search *s)
 {
-	uint32_t hash = PROFILE_HASH_START;
-	size_t labels_before = 1;
-	for (size_t i = 0; i < name.len; i++)
-		labels_before += name.ptr[i] == '.';
-	for (size_t i = name.len; i > 0; i--) {
-		hash = profile_hash_step(hash, name.ptr[i - 1]);
-		if (i > 1 && name.ptr[i - 2] != '.')
-			continue;
-		labels_before--;
-		struct slice suffix = slice_part(name, i - 1, name.len);
-		const struct profile_slot *slot = profile_find(p, suffix, hash);
-		for (size_t r = 0; slot != NULL && r < slot->count; r++) {
-			const struct rule_entry *rule = p->rules[slot->first + r];
-			if (pattern_covers(rule->kind, labels_before))
-				visit(s, rule);
+	struct matcher_span spans[MATCHER_SPANS_MAX];
+	const struct matcher *m = &p->matcher;
+	size_t count = matcher_find(m, name, spans);
+	for (size_t i = 0; i < count; i++) {
+		for (uint32_t g = 0; g < spans[i].count; g++) {
+			const struct matcher_group *group = &m->groups[spans[i].first + g];
+			const struct rule_entry *first = m->rules[group->first];
+			if (!pattern_covers(first->kind, spans[i].labels_before))
+				continue;
+			if (first->rule.allow)
+				allow_group(s, m, group);
+			else
+				deny_group(s, m, group);
 		}
 	}
 }

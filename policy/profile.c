@@ -1,77 +1,17 @@
 /* See profile.h. */
 #include "policy/profile.h"
 
-#include "policy/value.h"
-
 #include "common/buf.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-static int compare_rules(const void *a, const void *b)
-{
-	const struct rule_entry *left = *(const struct rule_entry *const *)a;
-	const struct rule_entry *right = *(const struct rule_entry *const *)b;
-	int order = value_compare_slices(&left->name, &right->name);
-	if (order == 0)
-		order = strcmp(left->place.file, right->place.file);
-	if (order == 0)
-		order = (left->place.line > right->place.line) -
-			(left->place.line < right->place.line);
-	return order;
-}
-
-static uint32_t hash_name(struct slice name)
-{
-	uint32_t hash = PROFILE_HASH_START;
-	for (size_t i = name.len; i > 0; i--)
-		hash = profile_hash_step(hash, name.ptr[i - 1]);
-	return hash;
-}
-
-static void slot_add(struct profile *p, size_t first, size_t count)
-{
-	struct slice name = p->rules[first]->name;
-	uint32_t hash = hash_name(name);
-	size_t at = hash & p->slot_mask;
-	while (p->slots[at].count > 0)
-		at = (at + 1) & p->slot_mask;
-	p->slots[at] = (struct profile_slot){name, hash, (uint32_t)first, (uint32_t)count};
-}
-
 int profile_build(
 	struct profile *p, struct arena *arena, const struct rule_entry **rules, size_t rule_count)
 {
-	size_t slot_count = 4;
-	while (slot_count < 2 * rule_count)
-		slot_count *= 2;
-	p->slots = arena_alloc(arena, slot_count, sizeof(*p->slots));
-	if (p->slots == NULL)
-		return -ENOMEM;
-	p->slot_mask = slot_count - 1;
 	p->rules = rules;
 	p->rule_count = rule_count;
-	if (rule_count > 1)
-		qsort(rules, rule_count, sizeof(rules[0]), compare_rules);
-	size_t first = 0;
-	for (size_t i = 1; i <= rule_count; i++) {
-		if (i < rule_count && slice_equal(rules[i]->name, rules[first]->name))
-			continue;
-		slot_add(p, first, i - first);
-		first = i;
-	}
-	return 0;
-}
-
-const struct profile_slot *profile_find(const struct profile *p, struct slice name, uint32_t hash)
-{
-	for (size_t at = hash & p->slot_mask; p->slots[at].count > 0;
-		at = (at + 1) & p->slot_mask) {
-		const struct profile_slot *slot = &p->slots[at];
-		if (slot->hash == hash && slice_equal(slot->name, name))
-			return slot;
-	}
-	return NULL;
+	return matcher_build(&p->matcher, arena, rules, rule_count);
 }
 
 /** All that decides, in one spelling. Ids, owners, notes and places do not. */
