@@ -45,11 +45,13 @@ struct ring_file {
 	_Alignas(64) _Atomic uint64_t tail; /* consumer */
 	_Atomic uint32_t sleeping;
 	_Atomic uint32_t stalled;
-	_Alignas(64) _Atomic uint32_t
-		states[AUDIT_RING_SLOTS]; /* together: searched without touching slots */
+	/* together, and on the first page with the rest: searched without a page fault */
+	_Alignas(64) _Atomic uint8_t states[AUDIT_RING_SLOTS];
 	_Alignas(4096) struct ring_slot slots[AUDIT_RING_SLOTS];
 	_Alignas(4096) char bytes[AUDIT_RING_BYTES];
 };
+
+static_assert(offsetof(struct ring_file, slots) == 4096, "all that is searched is one page");
 
 struct audit_ring {
 	struct ring_file *file;
@@ -153,7 +155,7 @@ static void ring_fill_slot(
 	to->metadata_end = (uint32_t)entry.metadata_end;
 	memcpy(to->line, entry.line.ptr, entry.line.len);
 	/* Whoever sees the state sees the line. */
-	atomic_store_explicit(&ring->file->states[slot], (uint32_t)state, memory_order_release);
+	atomic_store_explicit(&ring->file->states[slot], (uint8_t)state, memory_order_release);
 	ring->hint = ((unsigned)slot + 1) % AUDIT_RING_SLOTS;
 }
 
@@ -263,7 +265,7 @@ static int ring_slot_in(struct audit_ring *ring, int from, enum slot_state state
 {
 	for (int i = from; i < AUDIT_RING_SLOTS; i++) {
 		if (atomic_load_explicit(&ring->file->states[i], memory_order_acquire) ==
-			(uint32_t)state)
+			(uint8_t)state)
 			return i;
 	}
 	return -1;
