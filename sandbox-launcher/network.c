@@ -77,9 +77,10 @@ static int network_spawn(struct network *n, struct failure *why)
 		return failure_errno(why, r, "can't make channels");
 	netd_side = between[0];
 	proxy_side = between[1];
-	r = program_spawn("eclusa-netd", netd_far, netd_side, &n->netd, why);
+	/* the proxy first: loading and initialising its libraries takes longest */
+	r = program_spawn("eclusa-proxy", proxy_far, proxy_side, &n->proxy, why);
 	if (r == 0)
-		r = program_spawn("eclusa-proxy", proxy_far, proxy_side, &n->proxy, why);
+		r = program_spawn("eclusa-netd", netd_far, netd_side, &n->netd, why);
 	return r;
 }
 
