@@ -53,6 +53,20 @@ fuzz: build/fuzz/$(FUZZ)
 	mkdir -p build/fuzz/work/$(FUZZ)
 	build/fuzz/$(FUZZ) -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 build/fuzz/work/$(FUZZ) tests/fuzz/corpus/$(FUZZ:fuzz_%=%)
 
+# A benchmark is tests/bench/<folder>_bench.c; tests/bench/run.sh runs it.
+BENCH_SOURCES := $(wildcard tests/bench/*_bench.c)
+BENCH_BINARIES := $(BENCH_SOURCES:tests/bench/%.c=$(BUILD)/tests/%)
+define bench_program
+$(BUILD)/tests/$(1)_bench: $(BUILD)/obj/tests/bench/$(1)_bench.o $(foreach l,$(LIBS_$(1)),$(call lib,$(l)))
+	@[ "$$(V)" = 1 ] || echo "  LINK    $$@"
+	@mkdir -p $$(@D)
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS_ALL) -o $$@ $$^ $$(PKG_LIBS)
+endef
+$(foreach b,$(BENCH_SOURCES:tests/bench/%_bench.c=%),$(eval $(call bench_program,$(b))))
+
+.PHONY: bench-build
+bench-build: $(BENCH_BINARIES)
+
 .PHONY: tests-build replay-build
 tests-build: all unit
 replay-build: $(REPLAY_BINARIES)
@@ -65,5 +79,5 @@ check:
 	@tests/check.sh
 bench:
 	@packaging/deps.sh deps deps-bench
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory all bench-build
 	@BUILD=$(BUILD) tests/bench/run.sh

@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
-# `make bench`: what it costs to start a sandbox for `true`, beside bare fork+exec, bwrap and crun, in one run.
+# `make bench`: measurements, each beside something to compare with. tests/bench/run.sh [NAME...]: only these.
+#
+# policy: a decision beside a linear scan of all rules (policy_bench.c).
+# start: what it costs to start a sandbox for `true`, beside bare fork+exec, bwrap and crun, in one run.
 # Interleaved, so that other load falls on all alike: read the ratios. N=60 rounds, GAP_MS=0 between starts.
 #
 # Everything happens in network and mount namespaces of the benchmark's own. crun refuses a hybrid cgroup mount, so
@@ -8,6 +11,18 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 export BUILD=${BUILD:-build}
+if [ -z "${BENCH_INSIDE:-}" ]; then
+	[ $# -gt 0 ] || set -- policy start
+	wants_start=
+	for name in "$@"; do
+		case $name in
+		policy) "$BUILD/tests/policy_bench" ;;
+		start) wants_start=1 ;;
+		*) echo "bench: there is no '$name'; there are policy and start" >&2; exit 2 ;;
+		esac
+	done
+	[ -n "$wants_start" ] || exit 0
+fi
 for program in bwrap "$BUILD/eclusa" "$BUILD/eclusa-proxy"; do
 	command -v "$program" >/dev/null || { echo "bench: $program is missing" >&2; exit 1; }
 done
