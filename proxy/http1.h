@@ -29,7 +29,8 @@ enum http1_field_kind {
 	HTTP1_FIELD_CONNECTION,
 	HTTP1_FIELD_UPGRADE,
 	HTTP1_FIELD_EXPECT,
-	HTTP1_FIELD_HOP,     /* Keep-Alive, TE, Trailer, HTTP2-Settings, Proxy-*: never passed on */
+	HTTP1_FIELD_HOP, /* Keep-Alive, TE, Trailer, HTTP2-Settings, Proxy-*, and what claims another host or framing: never passed on */
+	HTTP1_FIELD_OVERRIDE, /* asks the origin for another method or path than the request line: refused in requests */
 	HTTP1_FIELD_ALT_SVC, /* never passed on in responses: it would lead clients to other doors
 			      */
 };

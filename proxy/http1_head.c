@@ -153,6 +153,18 @@ static enum http1_field_kind field_kind(struct slice name)
 		{{"te", 2}, HTTP1_FIELD_HOP},
 		{{"trailer", 7}, HTTP1_FIELD_HOP},
 		{{"http2-settings", 14}, HTTP1_FIELD_HOP},
+		/* frameworks take these for the request's own method, path, host or framing */
+		{{"x-http-method-override", 22}, HTTP1_FIELD_OVERRIDE},
+		{{"x-http-method", 13}, HTTP1_FIELD_OVERRIDE},
+		{{"x-method-override", 17}, HTTP1_FIELD_OVERRIDE},
+		{{"x-original-url", 14}, HTTP1_FIELD_OVERRIDE},
+		{{"x-original-uri", 14}, HTTP1_FIELD_OVERRIDE},
+		{{"x-rewrite-url", 13}, HTTP1_FIELD_OVERRIDE},
+		{{"x-forwarded-host", 16}, HTTP1_FIELD_HOP},
+		{{"x-host", 6}, HTTP1_FIELD_HOP},
+		{{"forwarded", 9}, HTTP1_FIELD_HOP},
+		{{"content_length", 14}, HTTP1_FIELD_HOP},
+		{{"transfer_encoding", 17}, HTTP1_FIELD_HOP},
 		{{"alt-svc", 7}, HTTP1_FIELD_ALT_SVC},
 	};
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {

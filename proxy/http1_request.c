@@ -125,6 +125,15 @@ static bool has_port(struct slice authority)
 	return authority.ptr[authority.len - 1] != ']' && slice_find(authority, ':') >= 0;
 }
 
+/** Method and path were judged by the request line; an origin that takes them from a field would do another thing. */
+static int override_refuse(const struct http1_marks *marks, struct http_fault *why)
+{
+	if (marks->count[HTTP1_FIELD_OVERRIDE] > 0)
+		return SMUGGLING(
+			why, "a field asks for another method or path than the request line");
+	return 0;
+}
+
 static int host_field_parse(
 	struct http1_request *ret, const struct http1_marks *marks, struct http_fault *why)
 {
@@ -186,7 +195,7 @@ enum http1_result http1_parse_request(
 	ret->head.framing = (struct body_framing){.kind = BODY_NONE};
 	if (line_parse(text.line, ret, why) < 0 ||
 		http1_head_fields(text.fields, &ret->head, &marks, why) < 0 ||
-		host_field_parse(ret, &marks, why) < 0 ||
+		override_refuse(&marks, why) < 0 || host_field_parse(ret, &marks, why) < 0 ||
 		http1_head_connection(&ret->head, &marks, why) < 0 ||
 		expect_parse(ret, &marks, why) < 0 || framing_parse(ret, &marks, why) < 0)
 		return HTTP1_ERROR;

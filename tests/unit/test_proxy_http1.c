@@ -210,6 +210,12 @@ static void header_lines_are_strict(void **state)
 		{"GET / HTTP/1.1\r\nHost\t: denied.test\r\n\r\n", SMUGGLING},
 		{"GET / HTTP/1.1\r\n Host: denied.test\r\n\r\n", SMUGGLING},
 		{GET("X(: a\r\n"), SMUGGLING},
+		{GET("X-HTTP-Method-Override: DELETE\r\n"), SMUGGLING},
+		{GET("x-http-method: DELETE\r\n"), SMUGGLING},
+		{GET("X-Method-Override: PUT\r\n"), SMUGGLING},
+		{GET("X-Original-URL: /admin\r\n"), SMUGGLING},
+		{GET("X-Original-URI: /admin\r\n"), SMUGGLING},
+		{GET("X-Rewrite-URL: /admin\r\n"), SMUGGLING},
 		{GET(": x\r\n"), SMUGGLING},
 		{GET("X\r\n"), SMUGGLING},
 		{GET("X: a\rTransfer-Encoding: chunked\r\n"), SMUGGLING},
@@ -423,6 +429,8 @@ static void a_request_goes_out_as_judged(void **state)
 			     "x-secret: 1\r\nProxy-Authorization: Basic eA==\r\n"
 			     "Proxy-Connection: keep-alive\r\nTE: trailers\r\nKeep-Alive: 5\r\n"
 			     "Trailer: x\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMA\r\n"
+			     "X-Forwarded-Host: denied.test\r\nForwarded: host=denied.test\r\n"
+			     "Content_Length: 5\r\nTransfer_Encoding: x\r\n"
 			     "HOST: ALLOWED.TEST:443\r\nExpect: 100-continue\r\n"
 			     "TRANSFER-ENCODING:  CHUNKED \r\nAuthorization:Bearer x\r\n\r\n"));
 	expect_written(&to,
