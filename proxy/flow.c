@@ -133,11 +133,10 @@ static enum flow_progress head_expired(struct flow *f)
 {
 	if (buf_len(&f->client->in) == 0)
 		return flow_over(f, NULL);
-	struct refusal r = {.reason = REASON_DENY_LIMIT,
-		.status = 408,
-		.error = "http_request_error",
-		.message = "the request's head was not complete in time"};
-	return flow_refuse(f, &r);
+	const struct http_fault late = {.status = 408,
+		.reason = REASON_DENY_LIMIT,
+		.detail = "the request's head was not complete in time"};
+	return flow_refuse_head(f, &late);
 }
 
 static enum flow_progress hello_expired(struct flow *f)

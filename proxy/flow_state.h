@@ -131,6 +131,8 @@ struct refusal {
 };
 /** Record it, answer it, close. The answer ends the connection. */
 enum flow_progress flow_refuse(struct flow *f, const struct refusal *r);
+/** Refuse what waits unread as a request head, with a record of its own in which a tunnel's has no part. */
+enum flow_progress flow_refuse_head(struct flow *f, const struct http_fault *why);
 /** A message that was no valid one. @words: what can be said of it. */
 enum flow_progress flow_refuse_fault(
 	struct flow *f, const struct http_fault *fault, const struct record_words *words);

@@ -39,7 +39,7 @@ static struct record_words raw_words(struct slice in)
 	return (struct record_words){.method = method, .host = target};
 }
 
-static enum flow_progress refuse_malformed(struct flow *f, const struct http_fault *why)
+enum flow_progress flow_refuse_head(struct flow *f, const struct http_fault *why)
 {
 	struct record_words words = raw_words(buf_slice(&f->client->in));
 	if (f->tunnel) { /* the host is known there */
@@ -341,7 +341,7 @@ enum flow_progress flow_step_head(struct flow *f)
 	if (result == HTTP1_MORE)
 		return head_unfinished(f, progress);
 	if (result == HTTP1_ERROR)
-		return refuse_malformed(f, &why);
+		return flow_refuse_head(f, &why);
 	return f->worker->request.is_connect ? judge_connect(f) : judge_absolute(f);
 }
 
@@ -369,6 +369,6 @@ enum flow_progress flow_step_request(struct flow *f)
 	if (result == HTTP1_MORE)
 		return head_unfinished(f, progress);
 	if (result == HTTP1_ERROR)
-		return refuse_malformed(f, &why);
+		return flow_refuse_head(f, &why);
 	return f->fault != NULL ? tell_fault(f) : judge_request(f);
 }

@@ -615,9 +615,17 @@ static void slow_heads_and_silent_hosts_meet_their_deadlines(void **state)
 	assert_false(tunnel_hear(f, &t, NULL));
 	assert_says(f->answer, "504 error.timeout");
 	tunnel_close(&t);
+	/* a head that never ends, in a tunnel that was used: its own record, and none of the tunnel's */
+	assert_true(tunnel_open(f, &t, authority_of(f, "origin.test"), "origin.test"));
+	tunnel_say(&t, "GET /unfinished HTTP/1.1\r\nHost: orig");
+	assert_false(tunnel_hear(f, &t, NULL));
+	assert_says(f->answer, "408 deny.limit");
+	tunnel_close(&t);
 	const char *lines = events(f);
-	assert_recorded(lines, "deny.limit", 1);
+	assert_recorded(lines, "deny.limit", 2);
 	assert_recorded(lines, "error.timeout", 1);
+	assert_null(strstr(lines, "deny.limit CONNECT origin.test"));
+	assert_non_null(strstr(lines, "/unfinished"));
 }
 
 static void one_connection_too_many_is_answered_and_recorded(void **state)
