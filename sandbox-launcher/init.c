@@ -134,6 +134,8 @@ static int init_confine(const struct init_job *job, int *report, struct failure 
 {
 	(void)umask(022);                        /* returns the old mask; can't fail */
 	(void)prctl(PR_SET_NAME, "eclusa-init"); /* for people who list processes */
+	/* getting a signal that the caller sends to its process group: the launcher passes it on, once */
+	STEP(setsid() < 0 ? -errno : 0, "can't make a session");
 	/* outliving the launcher */
 	STEP(die_with_launcher(job->go), "the launcher is gone");
 	/* using memory, processor or processes that are not counted */

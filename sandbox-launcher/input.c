@@ -6,6 +6,7 @@
 #include "sandbox-launcher/userns.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/mount.h>
 
@@ -42,22 +43,67 @@ void input_fini(struct input *in)
 	fd_close(&in->fd);
 }
 
-static int mapped_tree(const struct input *in, uid_t uid, gid_t gid)
+/* @map: a user namespace whose map the mount gets, or -1. @recursive: AT_RECURSIVE or 0. */
+static int open_input(int fd, int map, unsigned recursive)
 {
-	auto_fd ns = userns_for_idmap(in->st.st_uid, uid, in->st.st_gid, gid);
-	if (ns < 0)
-		return ns;
-	auto_fd tree = open_tree(
-		in->fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
+	auto_fd tree =
+		open_tree(fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | recursive | AT_EMPTY_PATH);
 	if (tree < 0)
 		return -errno;
-	struct mount_attr attr = {
-		.attr_set = READ_ONLY | MOUNT_ATTR_IDMAP,
-		.userns_fd = (unsigned long long)ns,
-	};
-	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+	struct mount_attr attr = {.attr_set = READ_ONLY};
+	if (map >= 0) {
+		attr.attr_set |= MOUNT_ATTR_IDMAP;
+		attr.userns_fd = (unsigned long long)map;
+	}
+	if (mount_setattr(tree, "", AT_EMPTY_PATH | recursive, &attr, sizeof(attr)) < 0)
 		return -errno;
 	return fd_take(&tree);
+}
+
+/*
+ * The folder that holds the file, which an overlay needs, and the file's name there. @return a descriptor, or negative
+ * errno where nobody can tell, or the folder can't be mounted alone: then the file is shown without an overlay.
+ */
+static int open_parent(const struct input *in, int map, char ret_name[static NAME_MAX + 1])
+{
+	char self[64], path[PATH_MAX];
+	struct stat st;
+	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", in->fd);
+	ssize_t len = readlink(self, path, sizeof(path) - 1);
+	if (len <= 0)
+		return len < 0 ? -errno : -ENOENT;
+	path[len] = '\0';
+	char *slash = strrchr(path, '/');
+	if (slash == NULL || slice_copy(slice_of(slash + 1), ret_name, NAME_MAX + 1) < 0)
+		return -ENOENT;
+	slash[slash == path ? 1 : 0] = '\0';
+	auto_fd folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (folder < 0 || fstatat(folder, ret_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (st.st_dev != in->st.st_dev || st.st_ino != in->st.st_ino)
+		return -ESTALE;
+	return open_input(folder, map, 0);
+}
+
+static int add_mounted(const struct input *in, const char *path, int map, struct view *view)
+{
+	char name[NAME_MAX + 1] = "";
+	auto_fd tree = open_input(in->fd, map, AT_RECURSIVE);
+	if (tree < 0)
+		return tree;
+	if (S_ISDIR(in->st.st_mode)) {
+		int r = view_add_input(view, path, tree);
+		if (r == 0)
+			(void)fd_take(&tree);
+		return r;
+	}
+	auto_fd layer = open_parent(in, map, name);
+	int r = view_add_input_file(view, path, tree, layer, name);
+	if (r == 0) {
+		(void)fd_take(&tree);
+		(void)fd_take(&layer);
+	}
+	return r;
 }
 
 /* The file system can't map owners, or the owner itself may not read: a copy, which the sandbox owns but can't write. */
@@ -74,31 +120,26 @@ static int copy_in(const struct input *in, const char *path, struct view *view)
 	return r;
 }
 
-int input_show(const struct input *in, bool root, uid_t uid, gid_t gid, struct view *view,
+/* Root: the owner becomes the sandbox's user; where that can't be, a copy, or a folder as anybody would see it. */
+static int show_as_root(
+	const struct input *in, const char *path, const struct input_user *user, struct view *view)
+{
+	int r = -EINVAL;
+	if ((in->st.st_mode & S_IRUSR) != 0) {
+		auto_fd map = userns_for_idmap(in->st.st_uid, user->uid, in->st.st_gid, user->gid);
+		r = map < 0 ? map : add_mounted(in, path, map, view);
+	}
+	if (r == 0)
+		return 0;
+	return S_ISDIR(in->st.st_mode) ? add_mounted(in, path, -1, view) : copy_in(in, path, view);
+}
+
+int input_show(const struct input *in, const struct input_user *user, struct view *view,
 	struct failure *why)
 {
-	char path[VIEW_PATH_BYTES];
+	char path[VIEW_PATH_BYTES], shown[256];
 	(void)snprintf(path, sizeof(path), "work/%s", in->name);
-	bool folder = S_ISDIR(in->st.st_mode);
-	bool owner_reads = (in->st.st_mode & S_IRUSR) != 0;
-	auto_fd tree = -1;
-	if (!root)
-		tree = view_open_tree(in->fd, "", READ_ONLY);
-	else if (owner_reads)
-		tree = mapped_tree(in, uid, gid);
-	else
-		tree = -EINVAL;
-	int r = tree;
-	if (tree < 0 && root && !folder)
-		r = copy_in(in, path, view);
-	else if (tree < 0 && root) /* a folder can't be copied cheaply: as anybody would see it */
-		r = tree = view_open_tree(in->fd, "", READ_ONLY);
-	if (tree >= 0) {
-		r = view_add_tree(view, path, tree, folder);
-		if (r == 0)
-			(void)fd_take(&tree);
-	}
-	char shown[256];
+	int r = user->root ? show_as_root(in, path, user, view) : add_mounted(in, path, -1, view);
 	return r < 0 ? failure_errno(why, r, "--in: %s can't be shown",
 			       slice_escape(slice_of(in->source), shown, sizeof(shown)))
 		     : 0;

@@ -17,14 +17,21 @@ struct input {
 	struct stat st;
 };
 
+/** Whom the sandbox is, as the launcher sees it. */
+struct input_user {
+	bool root; /* the launcher is, of the initial user namespace */
+	uid_t uid;
+	gid_t gid;
+};
+
 /** Open "SRC[:NAME]"; regular files and folders that the caller may read. */
 int input_open(const char *text, struct input *ret, struct failure *why);
 void input_fini(struct input *in);
 /**
- * Add it to the view as work/NAME. Root: by an id-mapped mount in which its owner is @uid, else by copy; an
- * ordinary user (uid 0 of an own namespace, which the sandbox's uid maps to): by a plain mount.
+ * Add it to the view as work/NAME, to be overlaid. Root: an id-mapped mount in which its owner is the sandbox's user,
+ * else a copy; an ordinary user (uid 0 of an own namespace, which the sandbox's uid maps to): a plain mount.
  */
-int input_show(const struct input *in, bool root, uid_t uid, gid_t gid, struct view *view,
+int input_show(const struct input *in, const struct input_user *user, struct view *view,
 	struct failure *why);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "sandbox-launcher/overlay.h"
 #include "sandbox-launcher/userns.h"
 
 #include <fcntl.h>
@@ -42,7 +43,7 @@ static int cover_file(const struct view_item *item)
 	return r == 0 && unlink(copy) < 0 ? -errno : r;
 }
 
-static int place(const struct view_item *item, bool input)
+static int place(const struct view_item *item, bool input, struct failure *why)
 {
 	int r = 0;
 	if (input && item->kind == VIEW_TEXT) { /* /work is writable, a copied input is not */
@@ -63,6 +64,12 @@ static int place(const struct view_item *item, bool input)
 	case VIEW_TREE_FILE:
 		r = write_file(item->path, SLICE(""));
 		break;
+	case VIEW_INPUT:
+		r = mkdir(item->path, 0755) < 0 ? -errno : 0;
+		return r < 0 ? r : overlay_show(item, why);
+	case VIEW_INPUT_FILE:
+		r = write_file(item->path, SLICE(""));
+		return r < 0 ? r : overlay_show(item, why);
 	}
 	return r < 0 ? r : attach(item->tree, item->path);
 }
@@ -73,11 +80,22 @@ static int place_view(const struct view *v, bool inputs, struct failure *why)
 		const struct view_item *item = &v->items[i];
 		if (slice_starts(slice_of(item->path), SLICE("work/")) != inputs)
 			continue;
-		int r = place(item, inputs);
+		int r = place(item, inputs, why);
 		if (r < 0)
 			return failure_errno(why, r, "can't place /%s in the sandbox", item->path);
 	}
 	return 0;
+}
+
+static int place_inputs(const struct view *v, bool any, struct failure *why)
+{
+	int r = any ? overlay_begin() : 0;
+	if (r < 0)
+		return failure_errno(why, r, "can't make folders for inputs");
+	r = place_view(v, true, why);
+	if (r == 0 && any)
+		r = overlay_end();
+	return r < 0 ? failure_errno(why, r, "can't remove folders for inputs") : 0;
 }
 
 /*
@@ -205,7 +223,7 @@ int mounts_enter(const struct mounts *m, struct failure *why)
 	r = mount_writable(m);
 	if (r < 0)
 		return failure_errno(why, r, "can't mount the writable folders");
-	r = place_view(m->view, true, why);
+	r = place_inputs(m->view, m->has_inputs, why);
 	return r < 0 ? r : leave_host(why);
 }
 

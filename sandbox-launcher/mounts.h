@@ -12,7 +12,8 @@
 /** What to build. Descriptors are borrowed. */
 struct mounts {
 	const struct view *view;
-	int out;                /* detached tmpfs that the launcher also holds */
+	int out; /* detached tmpfs that the launcher also holds */
+	bool has_inputs;
 	uint64_t scratch_bytes; /* size of /tmp, /work, and home and /dev/shm each */
 };
 

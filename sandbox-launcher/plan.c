@@ -90,9 +90,10 @@ static int plan_user(struct plan *p, struct failure *why)
 
 static int plan_files(struct plan *p, struct failure *why)
 {
+	const struct input_user user = {p->root, p->uid, p->gid};
 	int r = view_add_host(&p->view, why);
 	for (size_t i = 0; i < p->input_count && r == 0; i++)
-		r = input_show(&p->inputs[i], p->root, p->uid, p->gid, &p->view, why);
+		r = input_show(&p->inputs[i], &user, &p->view, why);
 	if (r < 0)
 		return r;
 	p->out = view_tmpfs(p->spec->out_limit_bytes, OUT_INODES, 0755, p->uid, p->gid);

@@ -83,7 +83,7 @@ static int start_program(struct run *run, struct failure *why)
 		.spec = run->spec,
 		.env = run->env,
 		.cgroup = &run->plan.cgroup,
-		.mounts = {&run->plan.view, run->plan.out,
+		.mounts = {&run->plan.view, run->plan.out, run->plan.input_count > 0,
 			mounts_scratch_bytes(run->spec->memory_bytes)},
 		.drop_groups = run->plan.root,
 	};

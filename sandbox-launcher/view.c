@@ -23,6 +23,7 @@ void view_fini(struct view *v)
 {
 	for (size_t i = 0; i < v->count; i++) {
 		fd_close(&v->items[i].tree);
+		fd_close(&v->items[i].layer);
 		free((char *)(uintptr_t)v->items[i].text.ptr);
 	}
 	free(v->items);
@@ -40,7 +41,7 @@ static struct view_item *view_next(struct view *v, enum view_kind kind, const ch
 		v->items = grown;
 	}
 	struct view_item *item = &v->items[v->count];
-	*item = (struct view_item){.kind = kind, .tree = -1};
+	*item = (struct view_item){.kind = kind, .tree = -1, .layer = -1};
 	if (slice_copy(slice_of(path), item->path, sizeof(item->path)) < 0)
 		return NULL;
 	v->count++;
@@ -71,6 +72,25 @@ int view_add_tree(struct view *v, const char *path, int tree, bool folder)
 	if (item == NULL)
 		return -ENOMEM;
 	item->tree = tree;
+	return 0;
+}
+
+int view_add_input(struct view *v, const char *path, int tree)
+{
+	struct view_item *item = view_next(v, VIEW_INPUT, path);
+	if (item == NULL)
+		return -ENOMEM;
+	item->tree = tree;
+	return 0;
+}
+
+int view_add_input_file(struct view *v, const char *path, int tree, int layer, const char *name)
+{
+	int r = view_add(v, VIEW_INPUT_FILE, path, slice_of(name));
+	if (r < 0)
+		return r;
+	v->items[v->count - 1].tree = tree;
+	v->items[v->count - 1].layer = layer;
 	return 0;
 }
 

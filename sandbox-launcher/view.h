@@ -17,14 +17,25 @@
 #define VIEW_CA_BUNDLE  "/etc/ssl/certs/ca-certificates.crt"
 #define VIEW_HOME       "/home/sandbox"
 
-enum view_kind { VIEW_FOLDER, VIEW_LINK, VIEW_TEXT, VIEW_TREE, VIEW_TREE_FILE };
+/** VIEW_INPUT*: of the caller's, shown by overlay_show(). */
+enum view_kind {
+	VIEW_FOLDER,
+	VIEW_LINK,
+	VIEW_TEXT,
+	VIEW_TREE,
+	VIEW_TREE_FILE,
+	VIEW_INPUT,
+	VIEW_INPUT_FILE
+};
 
 /** One thing at one place. */
 struct view_item {
 	enum view_kind kind;
 	char path[VIEW_PATH_BYTES]; /* relative to the new root */
-	struct slice text;          /* VIEW_TEXT content, VIEW_LINK target; owned */
-	int tree;                   /* VIEW_TREE*: detached mount, attributes set; -1 otherwise */
+	struct slice
+		text; /* VIEW_TEXT content, VIEW_LINK target, VIEW_INPUT_FILE name in its folder; owned */
+	int tree;  /* VIEW_TREE*, VIEW_INPUT*: detached mount, attributes set; -1 otherwise */
+	int layer; /* VIEW_INPUT_FILE: the same of its folder; -1: unknown */
 };
 
 struct view {
@@ -42,6 +53,10 @@ int view_add_bundle(struct view *v, struct slice ca_pem, struct failure *why);
 int view_add_text(struct view *v, const char *path, struct slice text);
 /** Takes @tree on success. */
 int view_add_tree(struct view *v, const char *path, int tree, bool folder);
+/** A folder of the caller's. Takes @tree on success. */
+int view_add_input(struct view *v, const char *path, int tree);
+/** A file of the caller's, called @name in the folder @layer (-1: unknown). Takes both descriptors on success. */
+int view_add_input_file(struct view *v, const char *path, int tree, int layer, const char *name);
 
 /** A detached copy of the mount tree at @fd (O_PATH) or @path, with these attributes. @return descriptor or negative errno. */
 int view_open_tree(int fd, const char *path, uint64_t attributes);

@@ -9,6 +9,7 @@ import os
 import pty
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -306,7 +307,6 @@ def test_the_audit_log_is_out_of_reach(box):
 
 def test_sockets_of_host_daemons_are_not_visible(box):
     path = os.path.join(box.home, "daemon.sock")
-    import socket  # noqa: PLC0415 (only here)
     with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as abstract:
         server.bind(path)
         server.listen(1)
@@ -348,6 +348,122 @@ def test_a_folder_is_shown_whole_and_read_only(box):
     status, result = box.result("--in", "data", "--", "sh", "-c", "cat data/a; touch data/b")
     assert result["stdout"] == "a" and status != 0
     assert os.listdir(folder) == ["a"]
+
+
+# A program that tries to leave by what lies in /work: each way in `reached`
+LEAVE = """
+import fcntl, json, os, socket, stat
+reached, seen = [], []
+for where, folders, files in os.walk("/work"):
+    for name in files:
+        path = os.path.join(where, name)
+        mode = os.lstat(path).st_mode
+        if stat.S_ISSOCK(mode):
+            seen.append(name)
+            try:
+                socket.socket(socket.AF_UNIX).connect(path)
+                reached.append(path)
+            except OSError as error:
+                seen.append(error.errno)
+        elif stat.S_ISFIFO(mode):
+            seen.append(name)
+            try:
+                os.write(os.open(path, os.O_WRONLY | os.O_NONBLOCK), b"out")
+                reached.append(path)
+            except OSError as error:
+                seen.append(error.errno)
+        elif name == "locked":
+            seen.append(name)
+            fcntl.flock(os.open(path, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+print(json.dumps([reached, sorted(map(str, seen))]), flush=True)
+if os.path.exists("/work/wait"):
+    import time
+    time.sleep(9)
+"""
+
+
+class LiveFolder:
+    """A folder of the caller's with a socket that is listened at, a FIFO that is read from, and a file."""
+
+    def __init__(self, box, name, places=("",)):
+        self.path = os.path.join(box.home, name)
+        self.ends = []
+        for place in places:
+            folder = os.path.join(self.path, place)
+            os.makedirs(folder)
+            server = socket.socket(socket.AF_UNIX)
+            server.bind(os.path.join(folder, "socket"))
+            server.listen(1)
+            os.mkfifo(os.path.join(folder, "fifo"))
+            self.ends += [server.detach(), os.open(os.path.join(folder, "fifo"), os.O_RDONLY | os.O_NONBLOCK)]
+            with open(os.path.join(folder, "locked"), "w", encoding="utf-8") as file:
+                file.write("text")
+            for end in ("socket", "fifo", "locked", ""):
+                os.chmod(os.path.join(folder, end), 0o777)
+                if box.user:
+                    os.chown(os.path.join(folder, end), box.user, box.user)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for end in self.ends:
+            os.close(end)
+        shutil.rmtree(self.path)
+
+
+def test_sockets_and_fifos_of_a_folder_lead_nowhere(box):
+    with LiveFolder(box, "live", ("", "deep")):
+        assert box.python(LEAVE, "--in", "live") == [[], sorted(["socket", "111", "fifo", "6", "locked"] * 2)]
+        assert box.python("import json; print(json.dumps(open('live/deep/locked').read()))", "--in", "live") == "text"
+
+
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_a_lock_inside_is_not_one_outside(box, what):
+    with LiveFolder(box, "live"):
+        shown = "live" if what == "folder" else "live/locked"
+        process = box.popen("-q", "--in", shown, "--in", f"{box.write('wait', '')}:wait", "--", PYTHON, "-c", LEAVE)
+        try:
+            assert "locked" in json.loads(process.stdout.readline())[1]
+            with open(os.path.join(box.home, "live", "locked"), encoding="utf-8") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            process.kill()
+            process.communicate()
+
+
+@pytest.mark.parametrize("name", ["socket", "fifo"])
+def test_a_single_input_is_a_file_or_a_folder(box, name):
+    with LiveFolder(box, "live"):
+        status, out, err = box.run("--in", f"live/{name}", "--", "echo", "ran")
+    assert (status, out) == (125, "")
+    assert err == f"eclusa: --in: live/{name}: neither a file nor a folder\n"
+
+
+def test_a_folder_that_can_not_be_an_overlay_holds_files_only_or_is_refused(box):
+    """Another file system below it, of which an overlay would show nothing: one of the refusals that can be had anywhere."""
+    folder = os.path.join(box.home, "joined")
+    script = (f"mkdir -p {folder}/below && mount -t tmpfs none {folder}/below && echo text >{folder}/below/file && %s "
+              f"exec {' '.join(box.words('--in', 'joined', '--', 'cat', 'joined/below/file'))}")
+    try:
+        done = [subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script % more], cwd=box.home,
+                               env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False)
+                for more in ("", f"mkfifo {folder}/below/fifo &&")]
+    finally:
+        shutil.rmtree(folder)
+    assert (done[0].returncode, done[0].stdout, done[0].stderr) == (0, "text\n", "")
+    assert (done[1].returncode, done[1].stdout) == (125, "")
+    assert done[1].stderr.count("\n") == 1 and "pass files" in done[1].stderr
+
+
+def test_names_of_inputs_may_hold_anything(box):
+    for name in ("a:b,c\\\\d ", "\u00e9\n"):
+        box.write(name, "1")
+        os.makedirs(os.path.join(box.home, name + "f"), 0o755, exist_ok=True)
+        box.write(name + "f/x", "2")
+        seen = box.python("import json, os; print(json.dumps([open(f'{p}').read() for p in ('f1', 'f2/x')]))",
+                          "--in", name + ":f1", "--in", name + "f:f2")
+        assert seen == ["1", "2"]
 
 
 def test_the_callers_folder_is_not_mounted(box):
