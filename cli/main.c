@@ -10,7 +10,7 @@
 
 static const struct command COMMANDS[] = {
 	{"run", "run a program in a sandbox", command_run},
-	{"policy", "check policy files", command_policy},
+	{"policy", "check, test and explain policy files", command_policy},
 };
 
 static int print_help(FILE *to)

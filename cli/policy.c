@@ -1,29 +1,53 @@
-/* `eclusa policy`: tools for the people who write allowlists. Reads files, prints findings, changes nothing. */
+/* `eclusa policy`: the table of its tools, and their options. */
+#include "cli/policy.h"
 #include "cli/command.h"
 
 #include "common/cleanup.h"
-#include "common/file.h"
-#include "common/json.h"
-#include "policy/policy.h"
-#include "policy/source.h"
+#include "common/clock.h"
+#include "policy/value.h"
 
 #include <stdio.h>
 
-enum policy_exit { POLICY_EXIT_CLEAN = 0, POLICY_EXIT_FINDINGS = 1, POLICY_EXIT_UNREADABLE = 2 };
+struct policy_tool {
+	const char *name;
+	const char *usage; /* words after the name, and what it does */
+	unsigned options;  /* bits of enum policy_option */
+	size_t words_min;
+	size_t words_max;
+	policy_tool_run *run;
+};
 
-static const char help[] =
-	"usage: eclusa policy lint PATH... [--json]\n"
-	"\n"
-	"Check allowlists: PATH is a file, or a folder whose *.allow files are taken together.\n"
-	"Parses it, resolves groups and profiles, and judges its expect lines. Nothing is changed.\n"
-	"\n"
-	"  --json   one JSON object instead of lines\n"
-	"  --help   this text\n"
-	"\n"
-	"Findings are printed as file:line:column: severity: code: text.\n"
-	"Exit status: 0 clean, 1 findings, 2 unreadable or wrong usage.\n";
+static const struct policy_tool tools[] = {
+	{"lint", "PATH...\n      check policy text: syntax, groups and profiles, expect lines", 0,
+		1, SIZE_MAX, policy_lint},
+	{"test", "PATH...\n      judge the expect lines alone, and count them", 0, 1, SIZE_MAX,
+		policy_test},
+	{"explain",
+		"[--policy PATH | --allow RULE...] [--at DATE] [PROFILE] METHOD URL\n"
+		"      verdict and rule for one request, near misses, the smallest edit that allows it",
+		POLICY_OPTION_POLICY | POLICY_OPTION_ALLOW | POLICY_OPTION_AT, 2, 3,
+		policy_explain_request},
+};
 
-static int usage_error(const char *what, const char *arg)
+static int print_help(void)
+{
+	(void)fputs("usage:\n", stdout);
+	for (size_t i = 0; i < array_size(tools); i++)
+		(void)printf("  eclusa policy %s %s\n", tools[i].name, tools[i].usage);
+	(void)fputs("\n"
+		    "PATH is a file, or a folder whose *.allow files are taken together.\n"
+		    "\n"
+		    "  --json   one JSON object instead of lines\n"
+		    "  --help   this text\n"
+		    "\n"
+		    "Findings are printed as file:line:column: severity: code: text.\n"
+		    "Exit status: 0 clean or allowed, 1 findings or denied, 2 unreadable or wrong "
+		    "usage.\n",
+		stdout);
+	return fflush(stdout) != 0 ? POLICY_EXIT_UNREADABLE : POLICY_EXIT_CLEAN;
+}
+
+int policy_usage(const char *what, const char *arg)
 {
 	char shown[128];
 	(void)fprintf(stderr, "eclusa policy: %s%s; see eclusa policy --help\n", what,
@@ -31,129 +55,108 @@ static int usage_error(const char *what, const char *arg)
 	return POLICY_EXIT_UNREADABLE;
 }
 
-static int print_help(void)
+/** An option without a value. False: it is none, or not this tool's. */
+static bool take_flag(const struct policy_tool *tool, const char *word, struct policy_words *to)
 {
-	return fputs(help, stdout) < 0 || fflush(stdout) != 0 ? POLICY_EXIT_UNREADABLE
-							      : POLICY_EXIT_CLEAN;
+	bool *flag = NULL;
+	if (strcmp(word, "--json") == 0)
+		flag = &to->json;
+	else if (strcmp(word, "--check") == 0 && (tool->options & POLICY_OPTION_CHECK) != 0)
+		flag = &to->check;
+	else if (strcmp(word, "--write") == 0 && (tool->options & POLICY_OPTION_WRITE) != 0)
+		flag = &to->write;
+	if (flag != NULL)
+		*flag = true;
+	return flag != NULL;
 }
 
-/** What a lint run found so far, over all its paths. */
-struct lint_run {
-	bool as_json;
-	bool unreadable;
-	size_t findings;
-	size_t errors;
-	struct buf out;
-	struct json json;
-};
-
-static void add_finding(struct lint_run *run, const struct policy_diagnostic *d)
+/** The option that takes a value, or 0. */
+static unsigned valued_option(const struct policy_tool *tool, const char *word)
 {
-	char line[1024];
-	if (!run->as_json) {
-		(void)buf_printf(
-			&run->out, "%s\n", policy_diagnostic_format(d, line, sizeof(line)));
-		return;
+	static const struct {
+		const char *word;
+		enum policy_option option;
+	} options[] = {
+		{"--policy", POLICY_OPTION_POLICY},
+		{"--allow", POLICY_OPTION_ALLOW},
+		{"--profile", POLICY_OPTION_PROFILE},
+		{"--at", POLICY_OPTION_AT},
+	};
+	for (size_t i = 0; i < array_size(options); i++) {
+		if (strcmp(word, options[i].word) == 0)
+			return tool->options & options[i].option;
 	}
-	json_object(&run->json, NULL);
-	json_text(&run->json, "file", d->file);
-	json_uint(&run->json, "line", d->line);
-	json_uint(&run->json, "column", d->column);
-	json_text(&run->json, "severity", d->error ? "error" : "warning");
-	json_text(&run->json, "code", d->code);
-	json_text(&run->json, "text", d->text);
-	json_object_end(&run->json);
+	return 0;
 }
 
-static void add_report(struct lint_run *run, const char *path, const struct policy_report *report)
+/** @return 0, or POLICY_EXIT_UNREADABLE after saying why. */
+static int take_value(unsigned option, const char *value, struct policy_words *to)
 {
-	for (size_t i = 0; i < report->count; i++)
-		add_finding(run, &report->items[i]);
-	run->findings += report->count;
-	run->errors += report->errors;
-	if (report->count == POLICY_DIAGNOSTICS_MAX)
-		(void)fprintf(stderr, "eclusa policy: %s: only the first %d findings are shown\n",
-			path, POLICY_DIAGNOSTICS_MAX);
+	if (option == POLICY_OPTION_POLICY && to->policy != NULL)
+		return policy_usage("--policy stands twice", "");
+	if (option == POLICY_OPTION_PROFILE && to->profile != NULL)
+		return policy_usage("--profile stands twice", "");
+	if (option == POLICY_OPTION_POLICY)
+		to->policy = value;
+	if (option == POLICY_OPTION_PROFILE)
+		to->profile = value;
+	if (option == POLICY_OPTION_ALLOW)
+		to->allow[to->allow_count++] = value;
+	if (option == POLICY_OPTION_AT && value_date(slice_of(value), &to->at_ms) != NULL)
+		return policy_usage("--at takes YYYY-MM-DD, not ", value);
+	if (option == POLICY_OPTION_AT)
+		to->at_ms--; /* the last moment of that day */
+	return 0;
 }
 
-/** Each path is a policy of its own. */
-static void lint_path(struct lint_run *run, const char *path)
+/** Words that are no options move to the front of argv. @return 0 or POLICY_EXIT_UNREADABLE. */
+static int take_words(
+	const struct policy_tool *tool, int argc, char **argv, struct policy_words *to)
 {
-	struct buf bundle;
-	struct failure why = {0};
-	struct policy *policy = NULL;
-	auto_free struct policy_report *report = calloc(1, sizeof(*report));
-	buf_init(&bundle, POLICY_BUNDLE_BYTES_MAX);
-	int r = report == NULL ? failure_errno(&why, -ENOMEM, "%s", path)
-			       : policy_source_read(path, &bundle, &why);
-	if (r == 0) {
-		r = policy_compile(buf_slice(&bundle), &policy, report);
-		if (r < 0 && r != -EINVAL)
-			(void)failure_errno(&why, r, "%s", path);
-	}
-	policy_free(policy);
-	buf_fini(&bundle);
-	if (why.code != 0) {
-		(void)fprintf(stderr, "eclusa policy: %s\n", why.text);
-		run->unreadable = true;
-		return;
-	}
-	add_report(run, path, report);
-}
-
-static int lint(char *const *paths, size_t count, bool as_json)
-{
-	struct lint_run run = {.as_json = as_json, .out = {.limit = 0}};
-	if (as_json) {
-		json_open(&run.json, &run.out);
-		json_object(&run.json, NULL);
-		json_array(&run.json, "findings");
-	}
-	for (size_t i = 0; i < count; i++)
-		lint_path(&run, paths[i]);
-	if (as_json) {
-		json_array_end(&run.json);
-		json_uint(&run.json, "errors", run.errors);
-		json_object_end(&run.json);
-		(void)buf_append(&run.out, SLICE("\n"));
-	}
-	int r = run.out.failed ? -ENOMEM : file_write_all(STDOUT_FILENO, buf_slice(&run.out));
-	buf_fini(&run.out);
-	if (r < 0)
-		(void)fprintf(
-			stderr, "eclusa policy: can't write the findings: %s\n", strerror(-r));
-	if (r < 0 || run.unreadable)
-		return POLICY_EXIT_UNREADABLE;
-	return run.findings > 0 ? POLICY_EXIT_FINDINGS : POLICY_EXIT_CLEAN;
-}
-
-static int command_lint(int argc, char **argv)
-{
-	bool as_json = false;
 	bool options = true;
-	size_t count = 0;
+	to->words = argv;
 	for (int i = 1; i < argc; i++) {
+		unsigned option = options ? valued_option(tool, argv[i]) : 0;
 		if (options && strcmp(argv[i], "--") == 0)
 			options = false;
-		else if (options && strcmp(argv[i], "--json") == 0)
-			as_json = true;
-		else if (options && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0))
-			return print_help();
-		else if (options && argv[i][0] == '-')
-			return usage_error("unknown option ", argv[i]);
-		else
-			argv[count++] = argv[i]; /* paths move to the front; count <= i */
+		else if (option != 0 && i + 1 == argc)
+			return policy_usage("a value is missing after ", argv[i]);
+		else if (option != 0 && take_value(option, argv[++i], to) != 0)
+			return POLICY_EXIT_UNREADABLE;
+		else if (option == 0 && options && argv[i][0] == '-' &&
+			!take_flag(tool, argv[i], to))
+			return policy_usage("unknown option ", argv[i]);
+		else if (option == 0 && !(options && argv[i][0] == '-'))
+			argv[to->word_count++] = argv[i]; /* word_count < i */
 	}
-	return count == 0 ? usage_error("lint needs a PATH", "") : lint(argv, count, as_json);
+	if (to->word_count < tool->words_min || to->word_count > tool->words_max)
+		return policy_usage("wrong number of words after ", tool->name);
+	return 0;
+}
+
+static int run_tool(const struct policy_tool *tool, int argc, char **argv)
+{
+	auto_free const char **allow = calloc((size_t)argc, sizeof(*allow));
+	struct policy_words words = {.allow = allow, .at_ms = clock_wall_ms()};
+	if (allow == NULL)
+		return policy_usage("out of memory", "");
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return print_help();
+	}
+	int status = take_words(tool, argc, argv, &words);
+	return status != 0 ? status : tool->run(&words);
 }
 
 int command_policy(int argc, char **argv)
 {
 	if (argc < 2)
-		return usage_error("a subcommand is missing", "");
-	if (strcmp(argv[1], "lint") == 0)
-		return command_lint(argc - 1, argv + 1);
+		return policy_usage("a subcommand is missing", "");
+	for (size_t i = 0; i < array_size(tools); i++) {
+		if (strcmp(argv[1], tools[i].name) == 0)
+			return run_tool(&tools[i], argc - 1, argv + 1);
+	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		return print_help();
-	return usage_error("unknown subcommand ", argv[1]);
+	return policy_usage("unknown subcommand ", argv[1]);
 }

@@ -71,7 +71,9 @@ struct policy_diagnostic {
 struct policy_report {
 	struct policy_diagnostic items[POLICY_DIAGNOSTICS_MAX];
 	size_t count;
-	size_t errors; /* also those beyond items[] */
+	size_t errors;  /* also those beyond items[] */
+	size_t expects; /* expect lines that were judged, and those of them that were wrong */
+	size_t expects_failed;
 };
 
 /** Format as one line without newline. @return to */

@@ -1,0 +1,65 @@
+/* What the tools of `eclusa policy` share: options, loading, findings, exit statuses. One file a tool. */
+#ifndef ECLUSA_CLI_POLICY_H
+#define ECLUSA_CLI_POLICY_H
+
+#include "common/json.h"
+#include "policy/policy.h"
+
+enum policy_exit {
+	POLICY_EXIT_CLEAN = 0,
+	POLICY_EXIT_FINDINGS = 1,
+	POLICY_EXIT_UNREADABLE = 2, /* wrong usage, too */
+};
+
+/** Bits: which options a tool takes, besides --json and --help. */
+enum policy_option {
+	POLICY_OPTION_POLICY = 1,  /* --policy PATH */
+	POLICY_OPTION_ALLOW = 2,   /* --allow RULE, again and again */
+	POLICY_OPTION_PROFILE = 4, /* --profile NAME */
+	POLICY_OPTION_AT = 8,      /* --at DATE */
+	POLICY_OPTION_CHECK = 16,  /* --check */
+	POLICY_OPTION_WRITE = 32,  /* --write */
+};
+
+/** A command line taken apart. Words point into argv. */
+struct policy_words {
+	bool json;
+	bool check;
+	bool write;
+	const char *policy; /* NULL when not given; likewise profile */
+	const char *profile;
+	uint64_t at_ms;     /* the moment that is asked about: the end of --at's day, or now */
+	const char **allow; /* into argv */
+	size_t allow_count;
+	char **words; /* those that are no options */
+	size_t word_count;
+};
+
+/** @return exit status. */
+typedef int policy_tool_run(const struct policy_words *words);
+
+policy_tool_run policy_lint;
+policy_tool_run policy_test;
+policy_tool_run policy_explain_request;
+
+/** One line on stderr, with @arg escaped. @return POLICY_EXIT_UNREADABLE */
+int policy_usage(const char *what, const char *arg);
+
+/** A finding as a line, or as an object of the array that @json has open (NULL: a line to @out). */
+void policy_print_finding(const struct policy_diagnostic *d, struct buf *out, struct json *json);
+
+/**
+ * Read and compile @path. @report (may not be NULL) gets the findings. @return 0; -EINVAL with errors in the
+ * report; another negative errno after a line on stderr.
+ */
+int policy_load(const char *path, struct policy **ret, struct policy_report *report);
+/**
+ * As policy_load(), for a tool that can only work on a good policy: from --policy or --allow when @path is
+ * NULL. Findings go to stderr. @return the policy or NULL.
+ */
+struct policy *policy_load_good(const struct policy_words *words, const char *path);
+
+/** Write what a tool has to say, and free it. @return @status, or POLICY_EXIT_UNREADABLE if that fails */
+int policy_finish(struct buf *out, int status);
+
+#endif
