@@ -27,6 +27,8 @@ static const struct policy_tool tools[] = {
 		"      verdict and rule for one request, near misses, the smallest edit that allows it",
 		POLICY_OPTION_POLICY | POLICY_OPTION_ALLOW | POLICY_OPTION_AT, 2, 3,
 		policy_explain_request},
+	{"show", "[--profile NAME] PATH\n      effective rules, in one spelling, with their places",
+		POLICY_OPTION_PROFILE, 1, 1, policy_show},
 };
 
 static int print_help(void)

@@ -41,6 +41,10 @@ typedef int policy_tool_run(const struct policy_words *words);
 policy_tool_run policy_lint;
 policy_tool_run policy_test;
 policy_tool_run policy_explain_request;
+policy_tool_run policy_show;
+
+/** 200,000 effective rules, and their places. */
+#define POLICY_OUTPUT_BYTES_MAX ((size_t)256 << 20)
 
 /** One line on stderr, with @arg escaped. @return POLICY_EXIT_UNREADABLE */
 int policy_usage(const char *what, const char *arg);

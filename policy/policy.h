@@ -89,6 +89,8 @@ void policy_free(struct policy *p);
 /** By name, or the only profile when @name is NULL or "". On failure the line names the profiles there are. */
 int policy_profile(
 	const struct policy *p, const char *name, const struct profile **ret, struct failure *why);
+/** In order of place; NULL after the last one. */
+const struct profile *policy_profile_at(const struct policy *p, size_t index);
 const char *profile_name(const struct profile *p);
 /** sha256 of the canonical dump of the profile's effective rules, hex. */
 const char *profile_digest(const struct profile *p);
