@@ -3,5 +3,5 @@ policy_SOURCES := policy/host.c policy/target.c policy/arena.c policy/bundle.c p
 	policy/profile.c policy/decide.c policy/suggest.c policy/expect.c policy/resolve.c policy/compile.c \
 	policy/source.c
 policy_SOURCES += policy/admits.c
-policy_SOURCES += policy/matcher.c policy/matcher_paths.c
+policy_SOURCES += policy/matcher.c policy/matcher_paths.c policy/suffix.c policy/alabel.c
 policy_SOURCES += policy/ask.c policy/explain.c policy/canonical.c

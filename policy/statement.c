@@ -1,4 +1,6 @@
 /* Statements inside a section: rules, use, set, expect. See syntax.h. */
+#include "policy/alabel.h"
+#include "policy/suffix.h"
 #include "policy/syntax.h"
 #include "policy/value.h"
 
@@ -78,6 +80,57 @@ static bool unsupported_target(struct parser *p, const struct token *t)
 	return what != NULL;
 }
 
+/** A wildcard in front of @host. False: it covers names of strangers. */
+static bool check_suffix(struct parser *p, struct place at, const char *host)
+{
+	struct policy_report *report = p->tree->report;
+	enum suffix_kind kind = suffix_classify(host);
+	if (kind == SUFFIX_UNKNOWN)
+		report_error(report, at, "host",
+			"the wildcard covers a whole public suffix; name at least two labels (the "
+			"public suffix list does not know '%.63s'; by its default rule it is one)",
+			host);
+	else if (kind == SUFFIX_PUBLIC)
+		report_error(report, at, "host",
+			"the wildcard covers a whole public suffix; name at least one label in "
+			"front of '%.100s', where anybody may register names",
+			host);
+	return kind != SUFFIX_UNKNOWN && kind != SUFFIX_PUBLIC;
+}
+
+/** What pattern_parse_host() refused; with more to say of names in other letters and of suffixes. */
+static void report_host(struct parser *p, const struct token *t, size_t offset, struct slice name,
+	const char *wrong)
+{
+	char found[HOST_NAME_BYTES];
+	struct host host;
+	size_t prefix = 0;
+	while (prefix < name.len && (name.ptr[prefix] == '*' || name.ptr[prefix] == '.'))
+		prefix++;
+	struct slice bare = slice_part(name, prefix, name.len);
+	bool ascii = offset >= name.len || (unsigned char)name.ptr[offset] < 0x80;
+	if (!ascii && alabel_from_text(bare, found) == 0)
+		report_error(p->tree->report, token_place(p, t, offset), "host",
+			"the host is not ASCII; write the A-label (xn--...): %.*s%.180s",
+			(int)prefix, name.ptr, found);
+	else if (!ascii || prefix == 0 || slice_find(bare, '.') >= 0 ||
+		host_parse(bare, &host) < 0 || host.kind != HOST_NAME ||
+		check_suffix(p, token_place(p, t, offset), host.name))
+		report_at(p, t, offset, "host", wrong);
+}
+
+/** What only lists of the world's names know: suffixes, scripts. */
+static bool check_host(struct parser *p, const struct token *t, const struct rule_entry *r,
+	const struct host *host)
+{
+	if (alabel_mixes_scripts(host->name)) {
+		report_at(p, t, 0, "mixed-script",
+			"a label of this name mixes scripts, so that people read another name");
+		return false;
+	}
+	return r->kind == PATTERN_EXACT || check_suffix(p, token_place(p, t, 0), host->name);
+}
+
 static bool parse_target(struct parser *p, const struct token *t, struct rule_entry *r)
 {
 	struct slice name = t->text;
@@ -95,9 +148,11 @@ static bool parse_target(struct parser *p, const struct token *t, struct rule_en
 	bool has_ports = slice_split(t->text, ':', &name, &ports);
 	const char *wrong = pattern_parse_host(name, &r->kind, &host, &offset);
 	if (wrong != NULL) {
-		report_at(p, t, offset, "host", wrong);
+		report_host(p, t, offset, name, wrong);
 		return false;
 	}
+	if (!check_host(p, t, r, &host))
+		return false;
 	r->name = (struct slice){arena_dup(p->tree->arena, slice_of(host.name)), strlen(host.name)};
 	wrong = has_ports ? value_ports(ports, p->tree->arena, &r->ports, &r->port_count) : NULL;
 	if (wrong != NULL)

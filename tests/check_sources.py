@@ -34,6 +34,8 @@ LIBRARIES = {
     "libnftnl/*": ["netd/nft*", "netd/ruleset*", "netd/guard*"],
     "libmnl/*": ["netd/nft*", "netd/ruleset*", "netd/guard*"],
     "seccomp.h": ["sandbox-launcher/filter*.c", "proxy/confine*.c"],
+    "libpsl.h": ["policy/suffix.c"],
+    "idn2.h": ["policy/alabel.c"],
     "uv.h": ["netd/*", "proxy/*"],
     "jansson.h": ["cli/*", "sandbox-launcher/*", "audit/summary.c"],
 }

@@ -29,7 +29,8 @@ def test_findings_have_their_place_and_status_1(tmp_path):
     assert ran.returncode == 1
     assert ran.stdout.splitlines() == [
         f"{path}:3:14: error: unknown-attribute: unknown attribute 'reqbody'; did you mean req-body?",
-        f"{path}:4:7: error: host: the wildcard covers a whole public suffix; name at least two labels",
+        f"{path}:4:7: error: host: the wildcard covers a whole public suffix; name at least two labels "
+        "(the public suffix list does not know 'test'; by its default rule it is one)",
     ]
     ran = lint("--json", path)
     assert ran.returncode == 1
@@ -37,7 +38,8 @@ def test_findings_have_their_place_and_status_1(tmp_path):
     assert said["errors"] == 2
     assert said["findings"][1] == {
         "file": str(path), "line": 4, "column": 7, "severity": "error", "code": "host",
-        "text": "the wildcard covers a whole public suffix; name at least two labels"}
+        "text": "the wildcard covers a whole public suffix; name at least two labels "
+                "(the public suffix list does not know 'test'; by its default rule it is one)"}
 
 
 def test_a_wrong_expectation_is_a_finding(tmp_path):

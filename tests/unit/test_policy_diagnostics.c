@@ -18,7 +18,16 @@ static const struct finding_case in_profile[] = {
 	/* A06, A12: hosts */
 	{"allow *", 3, 7, "host", "a bare wildcard"},
 	{"allow *.test", 3, 7, "host", "covers a whole public suffix"},
+	{"allow *.test", 3, 7, "host", "the public suffix list does not know 'test'"},
+	{"allow .com", 3, 7, "host", "in front of 'com', where anybody"},
 	{"allow .com", 3, 7, "host", "covers a whole public suffix"},
+	{"allow **.co.uk", 3, 7, "host", "in front of 'co.uk'"},
+	{"allow *.kawasaki.jp", 3, 7, "host", "covers a whole public suffix"},
+	{"allow *.xn--p1ai", 3, 7, "host", "in front of 'xn--p1ai'"},
+	{"allow *.b\xc3\xbc"
+	 "cher.example",
+		3, 10, "host", "(xn--...): *.xn--bcher-kva.example"},
+	{"allow xn--pple-43d.test", 3, 7, "mixed-script", "mixes scripts"},
 	{"allow www*.test", 3, 10, "host", "leading *. or **."},
 	{"allow sub*.wild.test", 3, 10, "host", "leading *. or **."},
 	{"allow a.*.test", 3, 9, "host", "leading *. or **."},
