@@ -491,8 +491,8 @@ static int network_await(struct program *p, enum message_kind answer, uint64_t d
 
 /**
  * The proxy first: it ends when its channel does, or is killed. netd is the last holder of the namespaces and of the
- * dial guard, whose removal takes the kernel 10 ms and more; it has nothing left to say, so nobody waits for that.
- * @return whether the proxy ended well.
+ * dial guard. Both are reaped with all that was theirs: where process 1 reaps nothing, as in many containers, they would
+ * stay as zombies. @return whether the proxy ended well.
  */
 static bool network_end_programs(struct network *n, uint64_t deadline_ns)
 {
@@ -500,7 +500,8 @@ static bool network_end_programs(struct network *n, uint64_t deadline_ns)
 	program_end(&n->proxy, deadline_ns);
 	fd_close(&n->namespace_fd);
 	fd_close(&n->netd.channel_fd);
-	program_leave(&n->netd);
+	program_kill(&n->netd); /* it has nothing left to say */
+	program_end(&n->netd, deadline_ns);
 	return n->proxy.status == 0;
 }
 
@@ -522,16 +523,16 @@ static int network_complete_ring(struct network *n)
 }
 
 /**
- * Both said their last words, so their ends are the kernel's business: the removal of namespaces and of the dial guard takes
- * it 10 ms and more. netd goes last, as the guard's last holder. @return false: something is left in the ring after all.
+ * Both said their last words: they are killed together, so that the kernel takes down processes, namespaces and the dial guard
+ * (10 ms and more) while the caller goes on; network_free() waits for it. @return false: something is left in the ring after all.
  */
 static bool network_retire(struct network *n)
 {
 	if (n->has_ring && audit_ring_retire(n->audit_folder_fd, n->ring_id) < 0)
 		return false;
 	n->has_ring = false;
-	program_leave(&n->proxy);
-	program_leave(&n->netd);
+	program_kill(&n->proxy);
+	program_kill(&n->netd);
 	fd_close(&n->namespace_fd);
 	return true;
 }

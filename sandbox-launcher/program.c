@@ -183,15 +183,10 @@ void program_end(struct program *p, uint64_t deadline_ns)
 	p->pid = 0;
 }
 
-void program_leave(struct program *p)
+void program_kill(const struct program *p)
 {
-	int status;
-	if (p->pid <= 0)
-		return;
-	(void)kill(-p->pid, SIGKILL); /* not reaped yet, so the number is its own */
-	if (waitpid(p->pid, &status, WNOHANG) == p->pid)
-		p->status = status;
-	p->pid = 0;
+	if (p->pid > 0)
+		(void)kill(-p->pid, SIGKILL); /* not reaped yet, so the number is its own */
 }
 
 char *program_ending(const struct program *p, char *to, size_t capacity)

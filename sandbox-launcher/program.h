@@ -36,11 +36,8 @@ int program_spawn(
  * second.
  */
 void program_end(struct program *p, uint64_t deadline_ns);
-/**
- * Kill it and its group without waiting: for what has nothing left to say, and whose end may take the kernel a while. Reaped
- * only if it is gone already.
- */
-void program_leave(struct program *p);
+/** Kill it and its group without waiting; program_end() still reaps them. */
+void program_kill(const struct program *p);
 /** "ended with status 70", "was killed by signal 9", after program_end(). @return to */
 char *program_ending(const struct program *p, char *to, size_t capacity);
 /** Close the descriptors; the process must have been reaped. */

@@ -181,8 +181,6 @@ static void finish_network(struct run *run, struct message_counters_read *counte
 		result_error(run->result, "the network's gateway or proxy died");
 		run->result->verdict = VERDICT_SUPERVISOR;
 	}
-	network_free(run->network);
-	run->network = NULL;
 }
 
 static void finish_record(struct run *run, const struct message_counters_read *counters)

@@ -7,10 +7,19 @@ import tempfile
 import pytest
 
 from lab.census import Census, assert_nothing_left
-from lab.eclusa import run_eclusa, unfinished
+from lab.eclusa import Launch, network_args, run_eclusa, unfinished
 from lab.exchanges import CLIENT
 from lab.world import ORIGIN
 
+# Process 1 of a container that waits for its own children and reaps no others.
+CARELESS = """
+import glob, subprocess, sys
+for _ in range(3):
+    child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+    assert child.wait() == 0
+states = [open(f).read().rsplit(")", 1)[1].split()[0] for f in glob.glob("/proc/[0-9]*/stat")]
+print(states.count("Z"), len(states))
+"""
 FETCH = "import urllib.request; print(urllib.request.urlopen('https://allowed.test/{}').status)"
 RULE = f"allowed.test GET /** addr={ORIGIN}/32"
 
@@ -86,3 +95,11 @@ def test_runs_that_fail_leave_nothing_either(lab, who, audit_dir):
         assert run.status == status, run.report()
     assert_nothing_left(lab, before)
     lab.canary.assert_silent()
+
+
+def test_no_zombie_is_left_to_a_process_1_that_reaps_nothing(lab, who, audit_dir):
+    before = ("unshare", "--pid", "--fork", "--mount-proc", "/usr/bin/python3", "-c", CARELESS)
+    words = ["run", "--json", *network_args(lab, audit_dir, [RULE]), "--", "/bin/true"]
+    process = Launch(lab, words, user=who, audit_dir=audit_dir, before=before).popen()
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout) == (0, b"0 1\n"), stderr.decode("utf-8", "replace")
