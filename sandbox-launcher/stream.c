@@ -47,22 +47,13 @@ static int stream_keep(struct stream *s, struct slice chunk)
 int stream_read(struct stream *s)
 {
 	char chunk[STREAM_CHUNK];
-	while (stream_wants_read(s)) {
-		ssize_t got = read(s->from, chunk, sizeof(chunk));
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0 && errno == EAGAIN)
-			return 0;
-		if (got <= 0) {
-			s->from = -1;
-			return 0;
-		}
-		int r = stream_keep(s, (struct slice){chunk, (size_t)got});
-		if (r < 0)
-			return r;
-		if (s->to >= 0)
-			return 0; /* let the caller pass it on first */
-	}
+	if (!stream_wants_read(s))
+		return 0;
+	ssize_t got = read(s->from, chunk, sizeof(chunk));
+	if (got > 0)
+		return stream_keep(s, (struct slice){chunk, (size_t)got});
+	if (got == 0 || (errno != EAGAIN && errno != EINTR))
+		s->from = -1;
 	return 0;
 }
 

@@ -25,7 +25,10 @@ void stream_fini(struct stream *s);
 bool stream_wants_read(const struct stream *s);
 bool stream_wants_write(const struct stream *s);
 bool stream_done(const struct stream *s);
-/** Take what is there. @return 0, or negative errno (out of memory). Sets from to -1 at the end. */
+/**
+ * Take at most STREAM_CHUNK of what is there: a writer that is faster than we are must not keep the caller from its
+ * other work. @return 0, or negative errno (out of memory). Sets from to -1 at the end.
+ */
 int stream_read(struct stream *s);
 /** Pass on what fits. A reader who is gone ends the stream. */
 void stream_write(struct stream *s);

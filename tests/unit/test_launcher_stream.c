@@ -48,6 +48,28 @@ static void a_capture_keeps_the_first_bytes_and_counts_the_rest(void **state)
 	}
 }
 
+/* However much is there: the clocks are looked at between two turns. */
+static void one_turn_takes_one_chunk(void **state)
+{
+	(void)state;
+	for (int passed_on = 0; passed_on < 2; passed_on++) {
+		int ends[2];
+		struct stream s;
+		static char chunk[4 * STREAM_CHUNK];
+		make_pipe(ends);
+		assert_true(fcntl(ends[1], F_SETPIPE_SZ, (int)sizeof(chunk)) >= (int)sizeof(chunk));
+		assert_int_equal(write(ends[1], chunk, sizeof(chunk)), sizeof(chunk));
+		stream_init(&s, ends[0], passed_on ? ends[1] : -1, 10);
+		assert_int_equal(stream_read(&s), 0);
+		assert_true(s.total == STREAM_CHUNK);
+		assert_int_equal(stream_read(&s), 0);
+		assert_true(s.total == (passed_on ? 1 : 2) * STREAM_CHUNK);
+		stream_fini(&s);
+		fd_close(&ends[0]);
+		fd_close(&ends[1]);
+	}
+}
+
 static void a_program_that_writes_past_the_limit_is_never_held_up(void **state)
 {
 	(void)state;
@@ -145,6 +167,7 @@ int main(void)
 	(void)sigaction(SIGPIPE, &ignore, NULL); /* as the launcher does */
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_capture_keeps_the_first_bytes_and_counts_the_rest),
+		cmocka_unit_test(one_turn_takes_one_chunk),
 		cmocka_unit_test(a_program_that_writes_past_the_limit_is_never_held_up),
 		cmocka_unit_test(passed_on_bytes_arrive_in_order_and_reading_waits_for_them),
 		cmocka_unit_test(a_reader_who_is_gone_ends_the_stream),
