@@ -175,28 +175,30 @@ static int denial_own(struct audit_denial *d)
 	return failed ? -ENOMEM : 0;
 }
 
-static int add_denial(struct audit_summary *sum, json_t *event, uint64_t count)
+/** Into a list of at most AUDIT_SUMMARY_DENIALS_MAX distinct ones; what finds no room counts in @left_out. */
+static int add_denial(struct audit_denial **list, size_t *length, uint64_t *left_out, json_t *event,
+	uint64_t count)
 {
 	struct audit_denial denial = denial_of(event);
-	for (size_t i = 0; i < sum->denial_count; i++) {
-		if (denial_same(&sum->denials[i], &denial)) {
-			sum->denials[i].count = add_clamped(sum->denials[i].count, count);
+	for (size_t i = 0; i < *length; i++) {
+		if (denial_same(&(*list)[i], &denial)) {
+			(*list)[i].count = add_clamped((*list)[i].count, count);
 			return 0;
 		}
 	}
-	if (sum->denial_count == AUDIT_SUMMARY_DENIALS_MAX) {
-		sum->denials_left_out = add_clamped(sum->denials_left_out, count);
+	if (*length == AUDIT_SUMMARY_DENIALS_MAX) {
+		*left_out = add_clamped(*left_out, count);
 		return 0;
 	}
-	if (sum->denials == NULL) {
-		sum->denials = calloc(AUDIT_SUMMARY_DENIALS_MAX, sizeof(*sum->denials));
-		if (sum->denials == NULL)
+	if (*list == NULL) {
+		*list = calloc(AUDIT_SUMMARY_DENIALS_MAX, sizeof(**list));
+		if (*list == NULL)
 			return -ENOMEM;
 	}
 	denial.count = count;
 	int r = denial_own(&denial);
 	if (r == 0)
-		sum->denials[sum->denial_count++] = denial;
+		(*list)[(*length)++] = denial;
 	return r;
 }
 
@@ -229,12 +231,14 @@ static int read_event(struct reader *reader, json_t *event)
 	sum->bytes_out = add_clamped(sum->bytes_out, number_at(event, "traffic", "bytes_out"));
 	if (number_at(event, "action_id", NULL) == 1) {
 		sum->allowed = add_clamped(sum->allowed, count);
-		if (number_at(event, "disposition_id", NULL) == 27)
-			sum->failed = add_clamped(sum->failed, count);
-		return 0;
+		if (number_at(event, "disposition_id", NULL) != 27)
+			return 0;
+		sum->failed = add_clamped(sum->failed, count);
+		return add_denial(
+			&sum->failures, &sum->failure_count, &sum->failures_left_out, event, count);
 	}
 	sum->denied = add_clamped(sum->denied, count);
-	return add_denial(sum, event, count);
+	return add_denial(&sum->denials, &sum->denial_count, &sum->denials_left_out, event, count);
 }
 
 static int read_line(struct reader *reader, struct slice line)
@@ -312,5 +316,8 @@ void audit_summary_fini(struct audit_summary *s)
 	for (size_t i = 0; i < s->denial_count; i++)
 		denial_fini(&s->denials[i]);
 	free(s->denials);
+	for (size_t i = 0; i < s->failure_count; i++)
+		denial_fini(&s->failures[i]);
+	free(s->failures);
 	*s = (struct audit_summary){0};
 }

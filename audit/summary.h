@@ -1,6 +1,6 @@
 /*
  * What a segment says about one sandbox, for people and for the result of a run: how much was allowed and denied,
- * how many bytes went, and which distinct denials there were. Reads event lines back; a line that is not one is
+ * how many bytes went, and which distinct denials and failures there were. Reads event lines back; a line that is not one is
  * skipped, since a crash may have torn it. An event that stands there twice (same metadata.uid) counts once.
  */
 #ifndef ECLUSA_AUDIT_SUMMARY_H
@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Distinct denials that a summary keeps; further ones only count. */
+/** Distinct denials that a summary keeps, and distinct failures; further ones only count. */
 #define AUDIT_SUMMARY_DENIALS_MAX 100
 
-/** One distinct denial. Owned strings as the audit log has them (redacted, cut, valid UTF-8); NULL = not known. */
+/** One distinct denial or failure. Owned strings as the audit log has them (redacted, cut, valid UTF-8); NULL = not known. */
 struct audit_denial {
 	char *reason; /* code, such as deny.path */
 	char *detail; /* one sentence */
@@ -36,7 +36,10 @@ struct audit_summary {
 	uint64_t bytes_in, bytes_out; /* in = towards the sandbox */
 	struct audit_denial *denials; /* in order of first appearance */
 	size_t denial_count;
-	uint64_t denials_left_out; /* events whose denial found no room in denials */
+	uint64_t denials_left_out;     /* events whose denial found no room in denials */
+	struct audit_denial *failures; /* of what failed upstream, likewise: reason is error.* */
+	size_t failure_count;
+	uint64_t failures_left_out;
 };
 
 /**

@@ -61,6 +61,27 @@ static void decisions_and_bytes_are_counted(void **state)
 	rig_close(&rig);
 }
 
+static void a_failure_has_what_explains_it(void **state)
+{
+	(void)state;
+	struct audit_rig rig;
+	rig_open(&rig);
+	struct audit_event e = request(REASON_ERROR_UPSTREAM, "a.test", "/");
+	e.detail = "the name has no address";
+	put(&rig, e);
+	put(&rig, e);
+	put(&rig, request(REASON_ALLOW_RULE, "b.test", "/"));
+	struct audit_summary s = sum(&rig, "sb-1");
+	assert_int_equal(s.failure_count, 1);
+	assert_int_equal(s.denial_count, 0);
+	assert_string_equal(s.failures[0].reason, "error.upstream");
+	assert_string_equal(s.failures[0].detail, "the name has no address");
+	assert_string_equal(s.failures[0].host, "a.test");
+	assert_int_equal(s.failures[0].count, 2);
+	audit_summary_fini(&s);
+	rig_close(&rig);
+}
+
 static void a_denial_has_what_explains_it(void **state)
 {
 	(void)state;
@@ -203,6 +224,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(decisions_and_bytes_are_counted),
+		cmocka_unit_test(a_failure_has_what_explains_it),
 		cmocka_unit_test(a_denial_has_what_explains_it),
 		cmocka_unit_test(an_event_that_stands_there_twice_counts_once),
 		cmocka_unit_test(distinct_denials_have_a_limit),
