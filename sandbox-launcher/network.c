@@ -32,6 +32,8 @@ enum network_answer { NETWORK_AWAITED, NETWORK_ANSWERED, NETWORK_ENDED, NETWORK_
 struct network {
 	struct program netd;
 	struct program proxy;
+	uid_t proxy_uid; /* root: claimed for this run's proxy alone, see docs/decisions/0006 */
+	int proxy_uid_lock;
 	enum network_answer netd_answer;
 	enum network_answer proxy_answer;
 	int namespace_fd;
@@ -155,15 +157,15 @@ static int network_send_netd(struct network *n, const struct network_options *op
 {
 	int r = network_find_resolvers(options, parts, why);
 	if (r == 0 && options->root)
-		r = uids_check(why);
-	if (r == 0 && options->root)
+		r = n->proxy_uid_lock = uids_claim(&n->proxy_uid, why);
+	if (r >= 0 && options->root)
 		r = network_open_rules(options, parts, why);
 	if (r < 0)
 		return r;
 	parts->netd.header.kind = MESSAGE_NETD_START;
 	parts->netd.workers = NETWORK_WORKERS;
 	parts->netd.dial_guard = options->root;
-	parts->netd.proxy_uid = options->root ? ECLUSA_UID_PROXY : 0;
+	parts->netd.proxy_uid = n->proxy_uid;
 	struct message_lease lease = {.header = {.kind = MESSAGE_LEASE}};
 	if (slice_copy(slice_of(options->sandbox_id), lease.sandbox_id, sizeof(lease.sandbox_id)) <
 			0 ||
@@ -245,7 +247,7 @@ static int network_send_proxy(struct network *n, const struct network_options *o
 		fds[count++] = parts->hosts_fd;
 	parts->proxy.header.kind = MESSAGE_PROXY_START;
 	parts->proxy.workers = NETWORK_WORKERS;
-	parts->proxy.uid = options->root ? ECLUSA_UID_PROXY : 0;
+	parts->proxy.uid = n->proxy_uid;
 	parts->proxy.has_upstream_ca = parts->upstream_ca_fd >= 0;
 	parts->proxy.has_hosts = parts->hosts_fd >= 0;
 	r = channel_send(n->proxy.channel_fd, &parts->proxy, sizeof(parts->proxy), fds, count);
@@ -264,6 +266,7 @@ int network_start(const struct network_options *options, struct network **ret, s
 	n->netd = PROGRAM_NONE;
 	n->proxy = PROGRAM_NONE;
 	n->namespace_fd = -1;
+	n->proxy_uid_lock = -1;
 	n->segment_fd = options->segment_fd;
 	n->audit_folder_fd = options->audit_folder_fd;
 	parts->bundle_fd = parts->ca_fd = parts->upstream_ca_fd = parts->hosts_fd = -1;
@@ -569,5 +572,6 @@ void network_free(struct network *n)
 	(void)network_complete_ring(n); /* what is left, the next start completes */
 	program_fini(&n->netd);
 	program_fini(&n->proxy);
+	fd_close(&n->proxy_uid_lock);
 	free(n);
 }

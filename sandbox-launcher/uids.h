@@ -1,5 +1,5 @@
 /*
- * Host uids that nobody has: one for each sandbox and one for the proxy, when Eclusa runs as
+ * Host uids that nobody has: one for each sandbox and one for each run's proxy, when Eclusa runs as
  * root. The range lies above what distributions, containers (systemd: up to 0x6fffffff) and
  * subordinate ids use; it is checked all the same.
  */
@@ -10,9 +10,9 @@
 
 #include <sys/types.h>
 
-#define ECLUSA_UID_BASE  ((uid_t)0x70ec0000) /* sandboxes: base + n; gids are the same numbers */
+#define ECLUSA_UID_BASE  ((uid_t)0x70ec0000) /* base + n; gids are the same numbers */
 #define ECLUSA_UID_COUNT 16384
-#define ECLUSA_UID_PROXY (ECLUSA_UID_BASE - 1)
+#define ECLUSA_UID_PROXY (ECLUSA_UID_BASE - 1) /* reserved for a proxy that all sandboxes share */
 
 #define UIDS_FOLDER "/run/eclusa"
 #define UIDS_FILE   "uids"
@@ -24,7 +24,7 @@
  */
 int uids_check(struct failure *why);
 /**
- * Claim a uid for one sandbox. It is ours as long as the returned lock descriptor (CLOEXEC) is
+ * Claim a uid for one sandbox or one proxy. It is ours as long as the returned lock descriptor (CLOEXEC) is
  * open, also through a kill -9. Needs root. @return the descriptor; -EUSERS when all are taken;
  * another negative errno.
  */

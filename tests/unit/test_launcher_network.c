@@ -131,7 +131,8 @@ static int fake_netd(void)
 		m.header.kind != MESSAGE_NETD_START || m.netd_start.workers != 1)
 		return say("no start message");
 	if (m.netd_start.dial_guard != 0 &&
-		(m.netd_start.proxy_uid != ECLUSA_UID_PROXY ||
+		(m.netd_start.proxy_uid < ECLUSA_UID_BASE ||
+			m.netd_start.proxy_uid >= ECLUSA_UID_BASE + ECLUSA_UID_COUNT ||
 			!opens_what_it_should(&m.netd_start)))
 		return say("the dial guard is told something else");
 	if (channel_receive(3, &m, sizeof(m), NULL, 0, NULL) != sizeof(m.lease) ||
