@@ -282,19 +282,6 @@ static void text_more_time(uint64_t ns, char *to, size_t capacity)
 		(void)snprintf(to, capacity, "%llums", (unsigned long long)(ns * 4 / NS_PER_MS));
 }
 
-char *result_size(uint64_t bytes, char *to, size_t capacity)
-{
-	static const char units[] = "KMGT";
-	int unit = -1;
-	while (bytes >= 1024 && bytes % 1024 == 0 && unit < 3) {
-		bytes /= 1024;
-		unit++;
-	}
-	char suffix[2] = {unit < 0 ? '\0' : units[unit], '\0'};
-	(void)snprintf(to, capacity, "%llu%s", (unsigned long long)bytes, suffix);
-	return to;
-}
-
 static void text_limit(const struct result *r, const struct spec *spec, struct buf *out)
 {
 	char now[32], more[32];

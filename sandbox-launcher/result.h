@@ -45,14 +45,14 @@ struct result {
 	size_t error_count;
 };
 
+#define result_size spec_format_size
+
 const char *verdict_name(enum verdict v);
 /** The process exit status for this result. */
 int result_status(const struct result *r);
 /** Add a line (cut when there are too many). */
 void result_error(struct result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void result_fini(struct result *r);
-/** As the options take it, such as 64M. @return to */
-char *result_size(uint64_t bytes, char *to, size_t capacity);
 
 /** Append the JSON object, with a newline. @return 0 or negative errno. */
 int result_json(const struct result *r, const struct spec *spec, struct buf *out);

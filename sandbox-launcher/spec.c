@@ -5,6 +5,7 @@
 #include "common/clock.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 enum {
 	OPTION_IN,
@@ -60,7 +61,7 @@ static const struct spec_option OPTIONS[] = {
 	[OPTION_AUDIT_DIR] = {"audit-dir", 0, SPEC_VALUE, "DIR", "folder of the audit log"},
 	[OPTION_UPSTREAM_CA] = {"upstream-ca", 0, SPEC_VALUE, "FILE",
 		"trust these roots upstream, beside the system's"},
-	[OPTION_RESOLVER] = {"resolver", 0, SPEC_VALUE, "ADDR:PORT",
+	[OPTION_RESOLVER] = {"resolver", 0, SPEC_VALUE, "ADDR[:PORT]",
 		"ask this name server (laboratories)"},
 	[OPTION_HOSTS] = {"hosts", 0, SPEC_VALUE, "FILE",
 		"take addresses from this hosts file (laboratories)"},
@@ -124,10 +125,12 @@ const struct spec_option *spec_option_lettered(char letter)
 	return NULL;
 }
 
-static int list_add(struct spec_list *list, const char *text, size_t max, struct failure *why)
+/* @what: of what there may be no more, for people. */
+static int list_add(
+	struct spec_list *list, const char *text, size_t max, const char *what, struct failure *why)
 {
 	if (list->count >= max)
-		return failure_set(why, -E2BIG, "more than %zu values", max);
+		return failure_set(why, -E2BIG, "more than %zu %s", max, what);
 	char **grown = realloc(list->items, (list->count + 2) * sizeof(*grown));
 	if (grown == NULL)
 		return failure_set(why, -ENOMEM, "out of memory");
@@ -141,7 +144,7 @@ static int list_add(struct spec_list *list, const char *text, size_t max, struct
 
 int spec_add_argument(struct spec *s, const char *word, struct failure *why)
 {
-	return list_add(&s->argv, word, SPEC_ARGS_MAX, why);
+	return list_add(&s->argv, word, SPEC_ARGS_MAX, "words in the program's command line", why);
 }
 
 /* A decimal with at most three digits after the point, in thousandths. */
@@ -179,6 +182,19 @@ int spec_parse_size(struct slice text, uint64_t *ret_bytes)
 		return -EINVAL;
 	*ret_bytes = value << shift;
 	return 0;
+}
+
+char *spec_format_size(uint64_t bytes, char *to, size_t capacity)
+{
+	static const char units[] = "KMGT";
+	int unit = -1;
+	while (bytes >= 1024 && bytes % 1024 == 0 && unit < 3) {
+		bytes /= 1024;
+		unit++;
+	}
+	char suffix[2] = {unit < 0 ? '\0' : units[unit], '\0'};
+	(void)snprintf(to, capacity, "%llu%s", (unsigned long long)bytes, suffix);
+	return to;
 }
 
 int spec_parse_time(struct slice text, uint64_t *ret_ns)
@@ -229,9 +245,12 @@ static int set_size(uint64_t *where, const char *value, uint64_t min, uint64_t m
 	if (spec_parse_size(slice_of(value), &bytes) < 0)
 		return failure_set(why, -EINVAL, "--%s: not a size: %s (such as 512M)", o->name,
 			slice_escape(slice_of(value), shown, sizeof(shown)));
-	if (bytes < min || bytes > max)
-		return failure_set(why, -EINVAL, "--%s: %s is outside %llu to %llu bytes", o->name,
-			value, (unsigned long long)min, (unsigned long long)max);
+	if (bytes < min || bytes > max) {
+		char low[32], high[32];
+		return failure_set(why, -EINVAL, "--%s: %s is outside %s to %s", o->name, value,
+			spec_format_size(min, low, sizeof(low)),
+			spec_format_size(max, high, sizeof(high)));
+	}
 	*where = bytes;
 	return 0;
 }
@@ -242,8 +261,9 @@ static int set_time(
 	uint64_t ns;
 	char shown[64];
 	if (spec_parse_time(slice_of(value), &ns) < 0 || ns < NS_PER_MS)
-		return failure_set(why, -EINVAL, "--%s: not a time: %s (such as 15s, 200ms, 2m)",
-			o->name, slice_escape(slice_of(value), shown, sizeof(shown)));
+		return failure_set(why, -EINVAL,
+			"--%s: not a time from 1ms to 168h: %s (such as 15s, 200ms, 2m)", o->name,
+			slice_escape(slice_of(value), shown, sizeof(shown)));
 	*where = ns;
 	return 0;
 }
@@ -263,7 +283,9 @@ static int set_count(
 		s->pids_limit = (unsigned)count;
 		return 0;
 	}
-	return failure_set(why, -EINVAL, "--%s: not a number it takes: %s", o->name,
+	bool cpus = o == &OPTIONS[OPTION_CPUS];
+	return failure_set(why, -EINVAL, "--%s: not a number from %s to %u: %s", o->name,
+		cpus ? "0.01" : "1", cpus ? SPEC_CPUS_MAX : SPEC_PIDS_MAX,
 		slice_escape(slice_of(value), shown, sizeof(shown)));
 }
 
@@ -302,7 +324,7 @@ static int set_variable(struct spec *s, const char *value, struct failure *why)
 	if (!good)
 		return failure_set(why, -EINVAL, "--env: not a variable name: %s",
 			slice_escape(name, shown, sizeof(shown)));
-	return list_add(&s->env, value, SPEC_ITEMS_MAX, why);
+	return list_add(&s->env, value, SPEC_ITEMS_MAX, "variables (--env)", why);
 }
 
 static int set_input(struct spec *s, const char *value, struct failure *why)
@@ -319,13 +341,15 @@ static int set_input(struct spec *s, const char *value, struct failure *why)
 			strcmp(name, other_name) == 0)
 			return failure_set(why, -EEXIST, "--in: two inputs are called %s", name);
 	}
-	return list_add(&s->in, value, SPEC_ITEMS_MAX, why);
+	return list_add(&s->in, value, SPEC_ITEMS_MAX, "inputs (--in)", why);
 }
 
 int spec_set(
 	struct spec *s, const struct spec_option *option, const char *value, struct failure *why)
 {
 	size_t index = (size_t)(option - OPTIONS);
+	if (option->kind == SPEC_VALUE && (s->given >> index & 1) != 0)
+		return failure_set(why, -EINVAL, "--%s is given twice", option->name);
 	s->given |= UINT64_C(1) << index;
 	switch (index) {
 	case OPTION_IN:
@@ -338,7 +362,7 @@ int spec_set(
 	case OPTION_ENV:
 		return set_variable(s, value, why);
 	case OPTION_ALLOW:
-		return list_add(&s->allow, value, SPEC_ITEMS_MAX, why);
+		return list_add(&s->allow, value, SPEC_ITEMS_MAX, "rules (--allow)", why);
 	case OPTION_POLICY:
 		return set_text(&s->policy, value, option, why);
 	case OPTION_PROFILE:
@@ -379,6 +403,20 @@ int spec_set(
 	}
 }
 
+/* No usable name: given after a colon, or left out of what ends in none, such as "..". */
+static int input_unnamed(const char *text, bool given, struct failure *why)
+{
+	char shown[128];
+	(void)slice_escape(slice_of(text), shown, sizeof(shown));
+	if (given || text[0] == '\0')
+		return failure_set(why, -EINVAL,
+			"--in '%s': needs SRC[:NAME], NAME one file name to appear as /work/NAME",
+			shown);
+	return failure_set(why, -EINVAL,
+		"--in '%s': a folder without a name of its own needs one: --in %s:src shows it as /work/src",
+		shown, shown);
+}
+
 int spec_input(const char *text, char **ret_source, char ret_name[static SPEC_NAME_BYTES],
 	struct failure *why)
 {
@@ -395,13 +433,10 @@ int spec_input(const char *text, char **ret_source, char ret_name[static SPEC_NA
 			from--;
 		name = slice_part(source, from, source.len);
 	}
-	char shown[128];
 	if (source.len == 0 || name.len == 0 || name.len >= SPEC_NAME_BYTES ||
 		slice_find(name, '/') >= 0 || slice_equal(name, SLICE(".")) ||
 		slice_equal(name, SLICE("..")))
-		return failure_set(why, -EINVAL,
-			"--in: %s: needs SRC[:NAME], NAME one file name to appear as /work/NAME",
-			slice_escape(slice_of(text), shown, sizeof(shown)));
+		return input_unnamed(text, colon != NULL || name.len >= SPEC_NAME_BYTES, why);
 	char *copy = slice_dup(source);
 	if (copy == NULL)
 		return failure_set(why, -ENOMEM, "out of memory");
@@ -418,7 +453,8 @@ int spec_check(struct spec *s, struct failure *why)
 	if (s->argv.items[0][0] == '\0')
 		return failure_set(why, -EINVAL, "the program's name is empty");
 	if (s->policy != NULL && s->allow.count > 0)
-		return failure_set(why, -EINVAL, "--allow and --policy can't be given together");
+		return failure_set(why, -EINVAL,
+			"--allow and --policy can't be given together: write the rule into the policy");
 	if (s->profile != NULL && s->policy == NULL)
 		return failure_set(why, -EINVAL, "--profile needs --policy");
 	if (s->overwrite && s->out == NULL)

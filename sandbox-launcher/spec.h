@@ -64,7 +64,7 @@ const struct spec_option *spec_options(size_t *ret_count);
 const struct spec_option *spec_option_named(struct slice name);
 const struct spec_option *spec_option_lettered(char letter);
 
-/** Set one option from text; flags take NULL. @return 0 or -EINVAL with a line in @why. */
+/** Set one option from text; flags take NULL. A value can be set once. @return 0 or -EINVAL with a line in @why. */
 int spec_set(
 	struct spec *s, const struct spec_option *option, const char *value, struct failure *why);
 /** Append one word of the program's command line. */
@@ -85,6 +85,8 @@ int spec_input(const char *text, char **ret_source, char ret_name[static SPEC_NA
 int spec_parse_size(struct slice text, uint64_t *ret_bytes);
 int spec_parse_milli(struct slice text, unsigned *ret_milli);
 int spec_parse_time(struct slice text, uint64_t *ret_ns);
+/** As spec_parse_size() takes it, such as 64M. @return to */
+char *spec_format_size(uint64_t bytes, char *to, size_t capacity);
 
 /**
  * Read a JSON document of options (keys with '_'), argv and stdin into @s. Unknown keys, duplicate keys and keys that

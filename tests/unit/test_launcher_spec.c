@@ -125,6 +125,46 @@ static void wrong_values_name_their_option(void **state)
 	}
 }
 
+static void a_value_is_set_once(void **state)
+{
+	(void)state;
+	static const char *const cases[][2] = {{"policy", "p"}, {"out", "o"}, {"audit-dir", "a"},
+		{"memory", "64M"}, {"timeout", "1s"}, {"require", "cgroup"}};
+	for (size_t i = 0; i < array_size(cases); i++) {
+		struct spec s;
+		struct failure why = {0};
+		spec_init(&s);
+		assert_int_equal(set(&s, cases[i][0], cases[i][1], &why), 0);
+		assert_int_equal(set(&s, cases[i][0], cases[i][1], &why), -EINVAL);
+		assert_non_null(strstr(why.text, "given twice"));
+		spec_fini(&s);
+	}
+	struct spec s;
+	spec_init(&s);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(set(&s, "quiet", NULL, NULL), 0);
+		assert_int_equal(set(&s, "allow", "a.test", NULL), 0);
+	}
+	spec_fini(&s);
+}
+
+static void a_wrong_value_is_answered_with_what_is_right(void **state)
+{
+	(void)state;
+	static const char *const cases[][3] = {{"memory", "1M", "outside 4M to 64T"},
+		{"timeout", "200h", "from 1ms to 168h"}, {"cpus", "2000", "from 0.01 to 1024"},
+		{"pids-limit", "0", "from 1 to 32768"}, {"in", ".", "--in .:src"},
+		{"in", "..", "--in ..:src"}, {"in", "f.py:", "'f.py:'"}};
+	for (size_t i = 0; i < array_size(cases); i++) {
+		struct spec s;
+		struct failure why = {0};
+		spec_init(&s);
+		assert_int_equal(set(&s, cases[i][0], cases[i][1], &why), -EINVAL);
+		assert_non_null(strstr(why.text, cases[i][2]));
+		spec_fini(&s);
+	}
+}
+
 static void two_inputs_of_one_name_are_refused(void **state)
 {
 	(void)state;
@@ -230,6 +270,8 @@ int main(void)
 		cmocka_unit_test(inputs_are_named),
 		cmocka_unit_test(a_name_of_the_longest_length_fits_and_one_more_does_not),
 		cmocka_unit_test(wrong_values_name_their_option),
+		cmocka_unit_test(a_value_is_set_once),
+		cmocka_unit_test(a_wrong_value_is_answered_with_what_is_right),
 		cmocka_unit_test(two_inputs_of_one_name_are_refused),
 		cmocka_unit_test(the_whole_is_checked),
 		cmocka_unit_test(json_means_what_options_mean),
