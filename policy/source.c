@@ -279,6 +279,32 @@ int policy_source_read(const char *path, struct buf *to, struct failure *why)
 	return r;
 }
 
+/** What people who think of a URL, or of a line of a file, write. The compiler judges everything else. */
+static const char *words_wrong(struct slice text)
+{
+	struct slice first = text, rest = {0}, word;
+	(void)slice_split(text, ' ', &first, &rest); /* without a blank the whole is the host */
+	if (slice_starts(first, SLICE("https://")) || slice_starts(first, SLICE("http://")))
+		return "a rule is no URL: write HOST[:PORTS] METHODS /PATH, as in "
+		       "'data.example.com GET /v1/**' (:80 is plain HTTP)";
+	if (slice_find(first, '/') >= 0)
+		return "a blank stands before the path: write HOST[:PORTS] METHODS /PATH, as in "
+		       "'data.example.com GET /v1/**'";
+	if (rest.len > 0 &&
+		(slice_equal(first, SLICE("allow")) || slice_equal(first, SLICE("deny"))))
+		return "the rule begins with the host: leave out the first word";
+	while (rest.len > 0) {
+		word = rest;
+		if (!slice_split(rest, ' ', &word, &rest))
+			rest = (struct slice){0};
+		if (slice_find(word, '#') == 0 || slice_find(word, '"') >= 0)
+			return NULL;
+		if (slice_find(word, '/') > 0 && slice_find(word, '=') < 0)
+			return "a path begins with /, as in '/v1/**'";
+	}
+	return NULL;
+}
+
 static const char *rule_wrong(const char *rule)
 {
 	struct slice text = slice_trim(slice_of(rule));
@@ -288,7 +314,7 @@ static const char *rule_wrong(const char *rule)
 		return "a rule is one line";
 	if (text.len > LEXER_LINE_BYTES_MAX)
 		return "the rule is longer than 4096 bytes";
-	return NULL;
+	return words_wrong(text);
 }
 
 int policy_source_rules(const char *const *rules, size_t count, struct buf *to, struct failure *why)

@@ -247,6 +247,30 @@ static void rules_of_the_command_line_are_a_profile(void **state)
 	policy_free(p);
 }
 
+static void what_people_write_first_is_answered(void **state)
+{
+	(void)state;
+	static const char *const cases[][2] = {{"https://data.test/", "a rule is no URL"},
+		{"http://data.test", ":80 is plain HTTP"},
+		{"data.test/v1", "a blank stands before"},
+		{"data.test v1/*", "a path begins with /"},
+		{"data.test GET v1/*", "a path begins with /"},
+		{"allow data.test", "leave out the first word"}};
+	for (size_t i = 0; i < array_size(cases); i++) {
+		struct policy *p = NULL;
+		struct failure why = {0};
+		assert_int_equal(compile_rules(&cases[i][0], 1, &p, &why), -EINVAL);
+		assert_non_null(strstr(why.text, cases[i][1]));
+	}
+	static const char *const fine[] = {
+		"data.test GET /a/b /c", "data.test addr=10.0.0.0/8", "data.test note=\"a b/c\""};
+	for (size_t i = 0; i < array_size(fine); i++) {
+		struct policy *p = NULL;
+		assert_int_equal(compile_rules(&fine[i], 1, &p, NULL), 0);
+		policy_free(p);
+	}
+}
+
 static void a_wrong_rule_of_the_command_line_has_its_place(void **state)
 {
 	(void)state;
@@ -279,6 +303,7 @@ int main(void)
 		in_folder(includes_end),
 		in_folder(an_included_file_has_the_same_owner),
 		cmocka_unit_test(rules_of_the_command_line_are_a_profile),
+		cmocka_unit_test(what_people_write_first_is_answered),
 		cmocka_unit_test(a_wrong_rule_of_the_command_line_has_its_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
