@@ -452,6 +452,25 @@ static int refuse_families(scmp_filter_ctx ctx)
 		SCMP_CMP(2, SCMP_CMP_NE, 0 /* NETLINK_ROUTE */, 0));
 }
 
+/*
+ * The sandbox's first process is always pid 1 and has the program's uid, which is all the right that these calls ask for.
+ * A limit, a scheduling class or a priority that the program gives it would stop the clock that it keeps, or end the run
+ * as if Eclusa had failed. Threads are addressed by number, so other numbers pass where it is usual.
+ */
+static int spare_init(scmp_filter_ctx ctx)
+{
+	static const int by_pid[] = {SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler),
+		SCMP_SYS(sched_setparam), SCMP_SYS(sched_setattr)};
+	static const unsigned many[] = {PRIO_PGRP, PRIO_USER};
+	int r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64), 2,
+		SCMP_CMP(0, SCMP_CMP_NE, 0, 0), SCMP_CMP(2, SCMP_CMP_NE, 0, 0));
+	for (size_t i = 0; i < array_size(by_pid) && r == 0; i++)
+		r = refuse_masked(ctx, by_pid[i], 0, LOW_WORD, 1);
+	for (size_t i = 0; i < array_size(many) && r == 0; i++)
+		r = refuse_masked(ctx, SCMP_SYS(setpriority), 0, LOW_WORD, many[i]);
+	return r == 0 ? refuse_masked(ctx, SCMP_SYS(setpriority), 1, LOW_WORD, 1) : r;
+}
+
 static int build_arguments(scmp_filter_ctx ctx)
 {
 	int r = refuse_masked(ctx, SCMP_SYS(ioctl), 1, LOW_WORD, TIOCSTI);
@@ -473,6 +492,8 @@ static int build_arguments(scmp_filter_ctx ctx)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64), 2,
 			SCMP_CMP(1, SCMP_CMP_MASKED_EQ, LOW_WORD, RLIMIT_CORE),
 			SCMP_CMP(2, SCMP_CMP_NE, 0, 0));
+	if (r == 0)
+		r = spare_init(ctx);
 	return r == 0 ? refuse_families(ctx) : r;
 }
 

@@ -138,6 +138,8 @@ static int init_confine(const struct init_job *job, int *report, struct failure 
 	STEP(setsid() < 0 ? -errno : 0, "can't make a session");
 	/* outliving the launcher */
 	STEP(die_with_launcher(job->go), "the launcher is gone");
+	/* going before every other program of the host; a group may also refuse such a process */
+	STEP(limits_leave_realtime(), "can't leave the real-time class");
 	/* using memory, processor or processes that are not counted */
 	STEP(cgroup_join(job->cgroup), "can't join the control group");
 	/* going on as an unmapped user */

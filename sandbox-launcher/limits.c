@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -25,6 +26,17 @@ static int set_limit(unsigned which, uint64_t value)
 	return setrlimit((__rlimit_resource_t)which, &limit) < 0 ? -errno : 0;
 }
 
+int limits_leave_realtime(void)
+{
+	const struct sched_param none = {0};
+	int policy = sched_getscheduler(0);
+	if (policy < 0)
+		return -errno;
+	if (policy == SCHED_OTHER || policy == SCHED_BATCH || policy == SCHED_IDLE)
+		return 0;
+	return sched_setscheduler(0, SCHED_OTHER, &none) < 0 ? -errno : 0;
+}
+
 int limits_apply(const struct spec *spec, bool has_cgroup)
 {
 	/* 1, not 0: the kernel then also refuses a core_pattern pipe, which 0 does not */
@@ -37,6 +49,10 @@ int limits_apply(const struct spec *spec, bool has_cgroup)
 		r = set_limit(RLIMIT_MSGQUEUE, 0);
 	if (r == 0)
 		r = set_limit(RLIMIT_SIGPENDING, 4096);
+	if (r == 0) /* no class that goes before others, which no quota of a control group holds */
+		r = set_limit(RLIMIT_RTPRIO, 0);
+	if (r == 0)
+		r = set_limit(RLIMIT_NICE, 0);
 	if (r < 0 || has_cgroup)
 		return r;
 	r = set_limit(RLIMIT_DATA, spec->memory_bytes);

@@ -4,6 +4,8 @@
 
 #include "sandbox-launcher/cgroup.h"
 
+/** In the sandbox, before it joins a group: an ordinary scheduling class, whatever the caller has. */
+int limits_leave_realtime(void);
 /** In the sandbox: rlimits. Without a control group they also stand in for it (memory, processes, cpu). */
 int limits_apply(const struct spec *spec, bool has_cgroup);
 /** In the sandbox, without a control group: processor time of every process of the pid namespace. */

@@ -292,6 +292,49 @@ print(json.dumps(results))""")
     assert seen == ["EPERM", "EPERM", "ENOSYS", "EPERM", "refused", "thread", 0]
 
 
+def test_the_first_process_can_not_be_held_back(box):
+    """Limits, scheduling and priority of pid 1, by which a program would end its run as if Eclusa had failed."""
+    status, result = box.result("--", PYTHON, "-c", """
+import json, os, resource, signal, time
+done = []
+def attempt(name, call):
+    try:
+        call()
+        done.append(name)
+    except OSError:
+        pass
+attempt("cpu", lambda: resource.prlimit(1, resource.RLIMIT_CPU, (0, 0)))
+attempt("files", lambda: resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0)))
+attempt("affinity", lambda: os.sched_setaffinity(1, {0}))
+attempt("scheduler", lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)))
+attempt("priority", lambda: os.setpriority(os.PRIO_PROCESS, 1, 19))
+attempt("all", lambda: os.setpriority(os.PRIO_USER, 0, 19))
+attempt("group", lambda: os.setpriority(os.PRIO_PGRP, 1, 19))
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+end = time.monotonic() + 0.5
+while time.monotonic() < end:
+    os.kill(1, signal.SIGUSR1)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+os.sched_setaffinity(0, os.sched_getaffinity(0))
+os.setpriority(os.PRIO_PROCESS, os.getpid(), 5)
+print(json.dumps(done))""")
+    assert (status, result["verdict"], result["stdout"]) == (0, "ok", "[]\n"), result
+
+
+def test_a_real_time_caller_does_not_make_a_real_time_program(root_box):
+    drop = subprocess.run(["chrt", "-f", "1", "true"], check=False, capture_output=True)
+    if drop.returncode:
+        pytest.skip("no real-time class here")
+    done = subprocess.run(["chrt", "-f", "1", *root_box.words("--", PYTHON, "-c", """
+import os, resource
+print(os.sched_getscheduler(0), resource.getrlimit(resource.RLIMIT_RTPRIO), resource.getrlimit(resource.RLIMIT_NICE))
+try:
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+except OSError:
+    print("refused")""")], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "0 (0, 0) (0, 0)\nrefused\n", done
+
+
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of x86_64")
 def test_rings_keys_and_tracing_do_not_exist(box):
     seen = box.python("import ctypes, json\nlibc = ctypes.CDLL(None, use_errno=True)\nprint(json.dumps([libc.syscall(n, 0, 0, 0, "

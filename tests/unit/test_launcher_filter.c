@@ -41,7 +41,8 @@ static int ask(const struct probe *p)
 	return status;
 }
 
-#define HIGH (1UL << 32)
+#define HIGH   (1UL << 32)
+#define NOBODY 0x7ffffffe /* whom a call that a filter lets through does not find */
 
 static const struct probe REFUSED[] = {
 	{"TIOCSTI", SYS_ioctl, 0, TIOCSTI, 0, EPERM},
@@ -56,6 +57,18 @@ static const struct probe REFUSED[] = {
 	{"clone user", SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, EPERM},
 	{"clone pid", SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, EPERM},
 	{"clone3", SYS_clone3, 0, 0, 0, ENOSYS},
+	{"a limit of pid 1", SYS_prlimit64, 1, RLIMIT_NOFILE, 8, EPERM},
+	{"a limit of pid 1 with bit 32", SYS_prlimit64, 1 | HIGH, RLIMIT_NOFILE, 8, EPERM},
+	{"a limit of another process", SYS_prlimit64, 2, RLIMIT_CPU, 8, EPERM},
+	{"affinity of pid 1", SYS_sched_setaffinity, 1, 8, 0, EPERM},
+	{"affinity of pid 1 with bit 32", SYS_sched_setaffinity, 1 | HIGH, 8, 0, EPERM},
+	{"scheduler of pid 1", SYS_sched_setscheduler, 1, SCHED_BATCH, 8, EPERM},
+	{"parameters of pid 1", SYS_sched_setparam, 1, 8, 0, EPERM},
+	{"attributes of pid 1", SYS_sched_setattr, 1, 8, 0, EPERM},
+	{"priority of pid 1", SYS_setpriority, PRIO_PROCESS, 1, 0, EPERM},
+	{"priority of a group", SYS_setpriority, PRIO_PGRP, NOBODY, 0, EPERM},
+	{"priority of all", SYS_setpriority, PRIO_USER, NOBODY, 0, EPERM},
+	{"priority of all with bit 32", SYS_setpriority, PRIO_USER | HIGH, NOBODY, 0, EPERM},
 	{"setns", SYS_setns, 0, 0, 0, EPERM},
 	{"mount", SYS_mount, 0, 0, 0, EPERM},
 	{"open_tree", SYS_open_tree, 0, 0, 0, EPERM},
@@ -117,6 +130,10 @@ static const struct probe ALLOWED[] = {
 	{"unshare files", SYS_unshare, CLONE_FILES, 0, 0, 0},
 	{"PR_SET_NAME", SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0},
 	{"personality, asked", SYS_personality, 0xffffffff, 0, 0, 0},
+	{"a limit, asked", SYS_prlimit64, 0, RLIMIT_NOFILE, 0, 0},
+	{"a limit of another, asked", SYS_prlimit64, 1, RLIMIT_NOFILE, 0, 0},
+	{"own priority", SYS_setpriority, PRIO_PROCESS, 0, 0, 0},
+	{"scheduler of pid 1, asked", SYS_sched_getscheduler, 1, 0, 0, 0},
 	{"sched_yield", SYS_sched_yield, 0, 0, 0, 0},
 };
 
