@@ -29,6 +29,9 @@ static const struct policy_tool tools[] = {
 		policy_explain_request},
 	{"show", "[--profile NAME] PATH\n      effective rules, in one spelling, with their places",
 		POLICY_OPTION_PROFILE, 1, 1, policy_show},
+	{"diff",
+		"[--at DATE] OLD NEW\n      decisions that change; status 1 when anything becomes wider",
+		POLICY_OPTION_AT, 2, 2, policy_diff_files},
 };
 
 static int print_help(void)

@@ -42,6 +42,7 @@ policy_tool_run policy_lint;
 policy_tool_run policy_test;
 policy_tool_run policy_explain_request;
 policy_tool_run policy_show;
+policy_tool_run policy_diff_files;
 
 /** 200,000 effective rules, and their places. */
 #define POLICY_OUTPUT_BYTES_MAX ((size_t)256 << 20)

@@ -72,7 +72,7 @@ static void write_limits(const struct rule_entry *r, struct buf *to)
 	(void)canonical_date(r->expires_ms, to);
 }
 
-int canonical_rule(const struct rule *rule, struct buf *to)
+int canonical_effect(const struct rule *rule, struct buf *to)
 {
 	const struct rule_entry *r = rule_entry_of(rule);
 	(void)buf_printf(to, "%s %s %s", rule->allow ? "allow" : "deny", r->target, r->admits);
@@ -81,6 +81,12 @@ int canonical_rule(const struct rule *rule, struct buf *to)
 			to, " scheme=%s", r->scheme == RULE_SCHEME_HTTP ? "http" : "https");
 	if (rule->allow)
 		write_limits(r, to);
+	return to->failed ? -ENOMEM : 0;
+}
+
+int canonical_rule(const struct rule *rule, struct buf *to)
+{
+	(void)canonical_effect(rule, to);           /* its failure is sticky */
 	if (value_name(slice_of(rule->id)) == NULL) /* else it is file:line */
 		write_value("id", rule->id, to);
 	if (rule->owner != NULL)

@@ -1,0 +1,341 @@
+/* See diff.h. Hosts, ports, methods and paths that stand for all; hosts whose rules are the same are skipped. */
+#include "policy/diff.h"
+
+#include "policy/canonical.h"
+#include "policy/diff_change.h"
+#include "policy/value.h"
+#include "policy/witness.h"
+
+#include "common/cleanup.h"
+
+#include <stdio.h>
+
+#define RELEVANT_MAX  512 /* rules of both sides that cover one host */
+#define PORTS_MAX     256
+#define METHODS_MAX   64
+#define DECISIONS_MAX UINT64_C(20000000)
+
+/** A method that no rule lists, for rules that take any. */
+#define OTHER_METHOD "OTHER"
+
+/** A rule of either side, and what it does in one spelling. */
+struct side_rule {
+	const struct rule_entry *entry;
+	char *effect;
+	bool is_new;
+};
+
+/** One host, and what can be told apart on it. */
+struct host_axes {
+	struct host host;
+	const struct side_rule *rules[RELEVANT_MAX];
+	size_t rule_count;
+	uint16_t ports[PORTS_MAX];
+	size_t port_count;
+	struct slice methods[METHODS_MAX];
+	size_t method_count;
+	struct witness_paths paths;
+	bool queries;
+	bool encoded;
+};
+
+struct differ {
+	struct diff_sides sides;
+	struct side_rule *rules; /* by name */
+	size_t rule_count;
+	uint64_t now_ms;
+	uint64_t decisions;
+	struct host_axes axes;
+};
+
+static int compare_rules(const void *a, const void *b)
+{
+	const struct side_rule *left = a;
+	const struct side_rule *right = b;
+	int order = value_compare_slices(&left->entry->name, &right->entry->name);
+	return order != 0 ? order : strcmp(left->effect, right->effect);
+}
+
+static int take_rules(struct differ *d, bool is_new)
+{
+	const struct profile *p = d->sides.profiles[is_new];
+	struct buf text = {.limit = 0};
+	for (size_t i = 0; p != NULL && i < p->rule_count; i++) {
+		buf_clear(&text);
+		char *effect = canonical_effect(&p->rules[i]->rule, &text) < 0
+			? NULL
+			: slice_dup(buf_slice(&text));
+		if (effect == NULL) {
+			buf_fini(&text);
+			return -ENOMEM;
+		}
+		d->rules[d->rule_count++] = (struct side_rule){p->rules[i], effect, is_new};
+	}
+	buf_fini(&text);
+	return 0;
+}
+
+static int compare_name(const void *key, const void *item)
+{
+	const struct side_rule *rule = item;
+	return value_compare_slices(key, &rule->entry->name);
+}
+
+/** Index of the first rule with a name; rule_count: there is none. */
+static size_t find_name(const struct differ *d, struct slice name)
+{
+	const struct side_rule *found =
+		bsearch(&name, d->rules, d->rule_count, sizeof(*d->rules), compare_name);
+	size_t at = found == NULL ? d->rule_count : (size_t)(found - d->rules);
+	while (found != NULL && at > 0 && slice_equal(d->rules[at - 1].entry->name, name))
+		at--;
+	return at;
+}
+
+static void take_suffix(struct differ *d, struct slice suffix, size_t labels_before)
+{
+	struct host_axes *x = &d->axes;
+	for (size_t i = find_name(d, suffix);
+		i < d->rule_count && slice_equal(d->rules[i].entry->name, suffix); i++) {
+		if (!pattern_covers(d->rules[i].entry->kind, labels_before))
+			continue;
+		if (x->rule_count == RELEVANT_MAX)
+			d->sides.diff->complete = false;
+		else
+			x->rules[x->rule_count++] = &d->rules[i];
+	}
+}
+
+/** The rules of both sides that cover the host. */
+static void find_rules(struct differ *d)
+{
+	struct slice rest = slice_of(d->axes.host.name);
+	struct slice label;
+	d->axes.rule_count = 0;
+	for (size_t before = 0;; before++) {
+		take_suffix(d, rest, before);
+		if (!slice_split(rest, '.', &label, &rest))
+			return;
+	}
+}
+
+/** Whether each rule of one side has a twin on the other: then no decision can differ. */
+static bool same_rules(const struct host_axes *x)
+{
+	for (size_t i = 0; i < x->rule_count; i++) {
+		bool twin = false;
+		for (size_t j = 0; j < x->rule_count && !twin; j++)
+			twin = x->rules[i]->is_new != x->rules[j]->is_new &&
+				strcmp(x->rules[i]->effect, x->rules[j]->effect) == 0;
+		if (!twin)
+			return false;
+	}
+	return true;
+}
+
+static bool add_port(struct host_axes *x, unsigned port)
+{
+	if (port == 0 || port > 65535)
+		return true;
+	for (size_t i = 0; i < x->port_count; i++) {
+		if (x->ports[i] == port)
+			return true;
+	}
+	if (x->port_count == PORTS_MAX)
+		return false;
+	x->ports[x->port_count++] = (uint16_t)port;
+	return true;
+}
+
+/** Both ends of each range, and what lies beside them; first the usual ones, so that examples read well. */
+static bool find_ports(struct host_axes *x)
+{
+	bool fine = true;
+	x->port_count = 0;
+	fine = add_port(x, 443) && add_port(x, 80);
+	for (int beside = 0; beside < 2; beside++) {
+		for (size_t i = 0; i < x->rule_count; i++) {
+			const struct rule_entry *r = x->rules[i]->entry;
+			for (size_t p = 0; p < r->port_count; p++)
+				fine = add_port(x, r->ports[p].first - (unsigned)beside) &&
+					add_port(x, r->ports[p].last + (unsigned)beside) && fine;
+		}
+	}
+	return add_port(x, 79) && add_port(x, 81) && fine;
+}
+
+static bool add_method(struct host_axes *x, struct slice method)
+{
+	for (size_t i = 0; i < x->method_count; i++) {
+		if (slice_equal(x->methods[i], method))
+			return true;
+	}
+	if (x->method_count == METHODS_MAX)
+		return false;
+	x->methods[x->method_count++] = method;
+	return true;
+}
+
+static bool find_methods(struct host_axes *x)
+{
+	bool fine = true;
+	x->method_count = 0;
+	fine = add_method(x, SLICE("GET"));
+	for (size_t i = 0; i < x->rule_count; i++) {
+		const struct rule_entry *r = x->rules[i]->entry;
+		for (size_t m = 0; m < r->method_count; m++)
+			fine = add_method(x, r->methods[m]) && fine;
+	}
+	return add_method(x, SLICE(OTHER_METHOD)) && fine;
+}
+
+static int find_paths(struct host_axes *x, struct arena *arena)
+{
+	size_t count = 1;
+	x->queries = x->encoded = false;
+	for (size_t i = 0; i < x->rule_count; i++) {
+		count += x->rules[i]->entry->path_count;
+		x->queries = x->queries || x->rules[i]->entry->rule.query_denied;
+		x->encoded = x->encoded || x->rules[i]->entry->rule.encoded_slash;
+	}
+	struct slice *patterns = arena_alloc(arena, count, sizeof(*patterns));
+	if (patterns == NULL)
+		return -ENOMEM;
+	patterns[0] = SLICE("/**");
+	count = 1;
+	for (size_t i = 0; i < x->rule_count; i++) {
+		const struct rule_entry *r = x->rules[i]->entry;
+		for (size_t p = 0; p < r->path_count; p++)
+			patterns[count++] = r->paths[p];
+	}
+	return witness_paths(patterns, count, x->encoded, arena, &x->paths);
+}
+
+/** Both schemes and, where it matters, with a query and without. */
+static int ask_request(struct differ *d, struct policy_question *q)
+{
+	int r = 0;
+	for (int i = 0; i < (d->axes.queries ? 4 : 2) && r == 0; i++) {
+		bool usual = (i & 1) == 0;
+		q->scheme = usual == (q->port == 80) ? POLICY_SCHEME_HTTP : POLICY_SCHEME_HTTPS;
+		q->has_query = i >= 2;
+		d->decisions++;
+		r = diff_ask(&d->sides, q);
+	}
+	return r;
+}
+
+static bool holds_encoded_slash(struct slice path)
+{
+	for (size_t i = 0; i + 3 <= path.len; i++) {
+		if (slice_equal(slice_part(path, i, i + 3), SLICE("%2F")))
+			return true;
+	}
+	return false;
+}
+
+static int ask_host(struct differ *d)
+{
+	struct host_axes *x = &d->axes;
+	struct policy_question q = {.host = &x->host, .now_ms = d->now_ms};
+	size_t combinations = x->paths.count * x->method_count * x->port_count;
+	int r = 0;
+	for (size_t i = 0; i < combinations && r == 0; i++) {
+		size_t rest = i / x->paths.count;
+		q.path = x->paths.paths[i % x->paths.count];
+		q.encoded_slash = holds_encoded_slash(q.path);
+		q.method = x->methods[rest % x->method_count];
+		q.port = x->ports[rest / x->method_count];
+		if (d->decisions >= DECISIONS_MAX) {
+			d->sides.diff->complete = false;
+			return 0;
+		}
+		r = ask_request(d, &q);
+	}
+	return r;
+}
+
+static int compare_host(struct differ *d)
+{
+	struct host_axes *x = &d->axes;
+	struct arena arena = {.chunks = NULL};
+	find_rules(d);
+	if (same_rules(x))
+		return 0;
+	bool fine = find_ports(x);
+	fine = find_methods(x) && fine;
+	int r = find_paths(x, &arena);
+	if (r == 0) {
+		if (!fine || !x->paths.complete)
+			d->sides.diff->complete = false;
+		r = ask_host(d);
+	}
+	arena_fini(&arena);
+	return r;
+}
+
+/**
+ * Put @labels made-up labels before a name: below a name, all of one depth are alike, and from two on all
+ * depths are, unless another name lies there, which has its own turn. False: the name gets too long.
+ */
+static bool make_host(struct differ *d, struct slice name, unsigned labels)
+{
+	char label[64] = "any";
+	char text[2 * HOST_NAME_BYTES];
+	for (size_t len = 3; len < sizeof(label) - 1; len++) {
+		int n = snprintf(
+			text, sizeof(text), "%s%s%.*s", label, ".", (int)name.len, name.ptr);
+		if (find_name(d, (struct slice){text, (size_t)n}) == d->rule_count)
+			break;
+		label[len] = 'x';
+		label[len + 1] = '\0';
+	}
+	int n = snprintf(text, sizeof(text), "%s%s%s%s%.*s", labels > 1 ? "any" : "",
+		labels > 1 ? "." : "", labels > 0 ? label : "", labels > 0 ? "." : "",
+		(int)name.len, name.ptr);
+	return host_parse((struct slice){text, (size_t)n}, &d->axes.host) == 0;
+}
+
+static int compare_all(struct differ *d)
+{
+	int r = 0;
+	for (size_t i = 0; i < d->rule_count && r == 0; i++) {
+		struct slice name = d->rules[i].entry->name;
+		if (i > 0 && slice_equal(name, d->rules[i - 1].entry->name))
+			continue;
+		for (unsigned labels = 0; labels < 3 && r == 0; labels++) {
+			if (make_host(d, name, labels))
+				r = compare_host(d);
+		}
+	}
+	return r;
+}
+
+int policy_diff(const struct profile *old_profile, const struct profile *new_profile,
+	uint64_t now_ms, struct policy_diff *ret)
+{
+	struct policy_diff diff = {.complete = true};
+	auto_free struct differ *d = calloc(1, sizeof(*d));
+	if (d == NULL)
+		return -ENOMEM;
+	d->sides = (struct diff_sides){.profiles = {old_profile, new_profile}, .diff = &diff};
+	d->now_ms = now_ms;
+	size_t room = (old_profile == NULL ? 0 : old_profile->rule_count) +
+		(new_profile == NULL ? 0 : new_profile->rule_count);
+	d->rules = calloc(room + 1, sizeof(*d->rules));
+	int r = d->rules == NULL ? -ENOMEM : take_rules(d, false);
+	if (r == 0)
+		r = take_rules(d, true);
+	if (r == 0) {
+		qsort(d->rules, d->rule_count, sizeof(*d->rules), compare_rules);
+		r = compare_all(d);
+	}
+	for (size_t i = 0; i < d->rule_count; i++)
+		free(d->rules[i].effect);
+	free(d->rules);
+	if (r < 0)
+		policy_diff_free(&diff);
+	else
+		*ret = diff;
+	return r;
+}

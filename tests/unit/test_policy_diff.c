@@ -1,0 +1,109 @@
+#include "tests/unit/policy_setup.h"
+
+#include "policy/diff.h"
+
+#define NOW_MS UINT64_C(1795961863123)
+
+/** Rules of profile p before and after, and what changes: "kind example" lines in order. */
+struct change {
+	const char *before;
+	const char *after;
+	const char *said;
+};
+
+static const struct change changes[] = {
+	{"allow a.test", "allow a.test", ""},
+	{"allow a.test id=x owner=me", "# moved\nallow a.test:443 HEAD,GET /** req-body=0", ""},
+	{"allow a.test", "", "denied GET https://a.test/\n"},
+	{"", "allow a.test", "allowed GET https://a.test/\n"},
+	{"allow a.test", "allow a.test GET,HEAD,POST req-body=0", "allowed POST https://a.test/\n"},
+	{"allow a.test", "allow a.test:8000-8100", /* one rule: one change a kind */
+		"denied GET https://a.test/\nallowed GET https://a.test:8000/\n"},
+	{"allow a.test:8000-8100", "allow a.test:8000-8101", "allowed GET https://a.test:8101/\n"},
+	{"allow *.a.test", "allow **.a.test", "allowed GET https://any.any.a.test/\n"},
+	{"allow **.a.test", "allow .a.test", "allowed GET https://a.test/\n"},
+	{"allow *.a.test", "allow *.a.test\ndeny any.a.test", "denied GET https://any.a.test/\n"},
+	{"allow a.test /x/*", "allow a.test /x/**", "allowed GET https://a.test/x/\n"},
+	{"allow a.test /x/** /x/*/y", "allow a.test /x/**", ""},
+	{"allow a.test /*/b\ndeny a.test /a/*", "allow a.test /*/b",
+		"allowed GET https://a.test/a/b\n"},
+	{"allow a.test /v*/x", "allow a.test /v*/x\ndeny a.test /*9/x",
+		"denied GET https://a.test/v9/x\n"},
+	{"allow a.test", "allow a.test query=deny", "denied GET https://a.test/?any\n"},
+	{"allow a.test", "allow a.test enc-slash=literal",
+		"allowed GET https://a.test/any~%2Fany~\n"},
+	{"allow a.test:80,443", "allow a.test:80,443 scheme=https",
+		"denied GET http://a.test/\nallowed GET https://a.test:80/\n"},
+	{"allow a.test resp-body=1k", "allow a.test resp-body=2k", "wider GET https://a.test/\n"},
+	{"allow a.test expires=2030-01-01", "allow a.test expires=2029-01-01 req-body=1",
+		"wider GET https://a.test/\nnarrower GET https://a.test/\n"},
+	{"allow a.test expires=2020-01-01", "", ""},
+	{"allow a.test expires=2020-01-01", "allow a.test expires=2030-01-01",
+		"allowed GET https://a.test/\n"},
+	{"allow a.test addr=10.0.0.0/8", "allow a.test addr=10.1.0.0/16",
+		"narrower GET https://a.test/\n"},
+	{"allow a.test addr=10.1.0.0/16", "allow a.test addr=10.0.0.0/8",
+		"wider GET https://a.test/\n"},
+	{"allow a.test POST", "allow a.test ANY req-body=1m", "allowed GET https://a.test/\n"},
+	/* A rule that is more specific now gives other limits, though both texts stay. */
+	{"allow *.a.test resp-body=2k", "allow *.a.test resp-body=2k\nallow b.a.test resp-body=1k",
+		"narrower GET https://b.a.test/\n"},
+};
+
+static struct policy *policy_of(const char *rules)
+{
+	char text[1024];
+	(void)snprintf(text, sizeof(text), "policy 1\n[profile p]\n%s\n", rules);
+	return policy_setup(text);
+}
+
+static void changes_are_those_of_the_table(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(changes); i++) {
+		const struct change *c = &changes[i];
+		struct policy *before = policy_of(c->before);
+		struct policy *after = policy_of(c->after);
+		struct policy_diff diff;
+		char said[1024] = "";
+		size_t at = 0;
+		assert_int_equal(policy_diff(policy_setup_profile(before, "p"),
+					 policy_setup_profile(after, "p"), NOW_MS, &diff),
+			0);
+		assert_true(diff.complete);
+		for (size_t d = 0; d < diff.count; d++)
+			at += (size_t)snprintf(said + at, sizeof(said) - at, "%s %s\n",
+				diff_kind_name(diff.changes[d].kind), diff.changes[d].example);
+		if (strcmp(said, c->said) != 0)
+			fail_msg("%s => %s\nsaid:\n%swanted:\n%s", c->before, c->after, said,
+				c->said);
+		policy_diff_free(&diff);
+		policy_free(before);
+		policy_free(after);
+	}
+}
+
+static void a_missing_profile_allows_nothing(void **state)
+{
+	(void)state;
+	struct policy *policy = policy_of("allow a.test\ndeny b.test");
+	const struct profile *p = policy_setup_profile(policy, "p");
+	struct policy_diff diff;
+	assert_int_equal(policy_diff(NULL, p, NOW_MS, &diff), 0);
+	assert_int_equal(diff.kinds[DIFF_ALLOWED], 1);
+	assert_int_equal(diff.count, 1);
+	policy_diff_free(&diff);
+	assert_int_equal(policy_diff(p, NULL, NOW_MS, &diff), 0);
+	assert_int_equal(diff.kinds[DIFF_DENIED], 1);
+	policy_diff_free(&diff);
+	policy_free(policy);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(changes_are_those_of_the_table),
+		cmocka_unit_test(a_missing_profile_allows_nothing),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
