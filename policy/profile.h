@@ -24,6 +24,8 @@ struct policy {
 	size_t profile_count;
 	struct policy_opening *openings; /* sorted, none twice */
 	size_t opening_count;
+	const char *const *file_names; /* in the order of the bundle */
+	size_t file_count;
 };
 
 /** Index @rules (taken over, sorted in place; from the arena). @return 0 or -ENOMEM. */

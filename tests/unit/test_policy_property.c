@@ -1,14 +1,17 @@
 /*
  * The compiled matcher against a naive one: random policies, random questions, the same verdict by the same
- * rule. ECLUSA_SEED repeats a run; ECLUSA_POLICIES sets how many policies (100 questions each).
+ * rule; and what lint says of the policy holds for the questions. ECLUSA_SEED repeats a run; ECLUSA_POLICIES sets how many policies (100 questions each).
  */
 #include "tests/unit/policy_setup.h"
+
+#include "policy/lint.h"
 
 #include <stdlib.h>
 #include <time.h>
 
 #define RULES_MAX     80
 #define PATHS_MAX     3
+#define RULES_LINE    3 /* of the first rule */
 #define QUESTIONS     100
 #define POLICIES      2000
 #define NOW_MS        UINT64_C(1800000000000) /* 2027 */
@@ -386,7 +389,57 @@ static void compare(const struct policy_verdict *v, struct answer a, const struc
 		wanted, (int)buf_len(text), buf_slice(text).ptr);
 }
 
-static void ask_both(const struct profile *p, const struct model *m, const struct buf *text)
+/** Whether lint found @code at the rule; true also when there may be more findings than a report holds. */
+static bool lint_said(const struct policy_report *report, const struct model *m,
+	const struct model_rule *r, const char *code)
+{
+	unsigned line = (unsigned)(r - m->rules) + RULES_LINE;
+	for (size_t i = 0; i < report->count; i++) {
+		if (report->items[i].line == line && strcmp(report->items[i].code, code) == 0)
+			return true;
+	}
+	return report->count == POLICY_DIAGNOSTICS_MAX;
+}
+
+static bool same_limits(const struct model_rule *a, const struct model_rule *b)
+{
+	return writes(a) == writes(b) && a->resp_body_kib == b->resp_body_kib &&
+		a->query_denied == b->query_denied && a->encoded_slash == b->encoded_slash;
+}
+
+/** Rules as specific as the one that decides, with other limits: lint has to name the later one. */
+static void check_ties(const struct policy_report *report, const struct model *m,
+	const struct model_question *q, const struct model_rule *best, const struct buf *text)
+{
+	int literal = model_literal(best, q->path);
+	int other;
+	for (size_t i = 0; i < m->count; i++) {
+		const struct model_rule *r = &m->rules[i];
+		if (r == best || !r->allow || !model_covers(r, q->host) || same_limits(r, best) ||
+			strcmp(r->name, best->name) != 0 || host_rank(r) != host_rank(best) ||
+			method_count(r) != method_count(best) ||
+			model_stage(r, q, false, &other) != REASON_ALLOW_RULE || other != literal)
+			continue;
+		if (!lint_said(report, m, r > best ? r : best, "equal-specificity"))
+			fail_msg("lint misses that %s and %s tie at %s%s; policy:\n%.*s", r->id,
+				best->id, q->host, q->path, (int)buf_len(text),
+				buf_slice(text).ptr);
+	}
+}
+
+static void check_lint(const struct policy_report *report, const struct model *m,
+	const struct model_question *q, struct answer a, const struct buf *text)
+{
+	if (a.reason != REASON_ALLOW_RULE)
+		return;
+	if (report->count < POLICY_DIAGNOSTICS_MAX && lint_said(report, m, a.rule, "unreachable"))
+		fail_msg("lint calls %s unreachable, and it admits %s%s; policy:\n%.*s", a.rule->id,
+			q->host, q->path, (int)buf_len(text), buf_slice(text).ptr);
+	check_ties(report, m, q, a.rule, text);
+}
+
+static void ask_both(const struct profile *p, const struct model *m,
+	const struct policy_report *report, const struct buf *text)
 {
 	struct model_question asked;
 	struct policy_verdict v;
@@ -402,7 +455,9 @@ static void ask_both(const struct profile *p, const struct model *m, const struc
 		.encoded_slash = strstr(asked.path, "%2F") != NULL,
 		.now_ms = NOW_MS};
 	policy_decide(p, &q, &v);
-	compare(&v, model_decide(m, &asked, false), text, &asked, "request");
+	struct answer answer = model_decide(m, &asked, false);
+	compare(&v, answer, text, &asked, "request");
+	check_lint(report, m, &asked, answer, text);
 	policy_decide_host(p, &q, &v);
 	compare(&v, model_decide(m, &asked, true), text, &asked, "host");
 }
@@ -421,8 +476,11 @@ static void try_policy(struct model *m, struct buf *text)
 	}
 	assert_int_equal(buf_append(text, SLICE("\0")), 0);
 	struct policy *p = policy_setup(buf_slice(text).ptr);
+	static struct policy_report report;
+	report = (struct policy_report){.count = 0};
+	lint_policy(p, &(struct lint_options){.now_ms = NOW_MS}, &report);
 	for (int i = 0; i < QUESTIONS; i++)
-		ask_both(policy_setup_profile(p, NULL), m, text);
+		ask_both(policy_setup_profile(p, NULL), m, &report, text);
 	policy_free(p);
 }
 
