@@ -213,7 +213,11 @@ static void write_message(struct writer *w)
 	if (e->host.len > 0) {
 		(void)buf_append(&w->scratch, SLICE(" "));
 		(void)append_url(e, &w->scratch); /* counted where the URL is written */
+	} else if (e->subject != NULL) {
+		(void)buf_printf(&w->scratch, " %s", e->subject);
 	}
+	if (e->count > 1)
+		(void)buf_printf(&w->scratch, " (%llu)", (unsigned long long)e->count);
 	write_scratch(w, "message", MESSAGE_BYTES);
 }
 
@@ -271,10 +275,12 @@ static void write_endpoints(struct writer *w)
 	write_own(w, "uid", e->sandbox_id, NAME_BYTES);
 	write_own(w, "name", name, NAME_BYTES);
 	json_object_end(j);
-	json_object(j, "dst_endpoint");
-	write_host(w, "hostname", e->host);
-	write_address(w, &e->destination, e->destination_port);
-	json_object_end(j);
+	if (e->host.len > 0 || e->destination.family != 0 || e->destination_port != 0) {
+		json_object(j, "dst_endpoint");
+		write_host(w, "hostname", e->host);
+		write_address(w, &e->destination, e->destination_port);
+		json_object_end(j);
+	}
 	json_object(j, "proxy_endpoint");
 	write_address(w, &e->proxy, e->proxy_port);
 	json_text(j, "name", "eclusa-proxy");
@@ -373,6 +379,12 @@ static void write_actor(struct writer *w)
 {
 	json_object(&w->j, "actor");
 	json_text(&w->j, "app_name", "eclusa");
+	if (w->e->has_user) {
+		json_object(&w->j, "user");
+		write_own(w, "name", w->e->user_name, NAME_BYTES);
+		json_format(&w->j, "uid", "%u", w->e->user_uid); /* OCSF: a string */
+		json_object_end(&w->j);
+	}
 	json_object_end(&w->j);
 }
 
@@ -394,7 +406,7 @@ static void write_process(struct writer *w)
 		write_own(w, "name", e->sandbox_id, NAME_BYTES);
 	}
 	json_object_end(&w->j);
-	if (e->reason == REASON_SANDBOX_EXIT)
+	if (e->reason == REASON_SANDBOX_EXIT && e->exit_code >= 0 && !e->recovered)
 		json_int(&w->j, "exit_code", e->exit_code);
 }
 
@@ -505,11 +517,40 @@ static void write_usage(struct writer *w)
 	if (e->reason != REASON_SANDBOX_EXIT)
 		return;
 	write_own(w, "verdict", e->verdict, NAME_BYTES);
+	if (e->recovered)
+		return; /* nobody was there to measure */
 	if (e->signal != 0)
 		json_int(&w->j, "signal", e->signal);
 	json_uint(&w->j, "wall_ms", e->wall_ms);
 	json_uint(&w->j, "cpu_ms", e->cpu_ms);
 	json_uint(&w->j, "memory_peak_bytes", e->memory_peak_bytes);
+}
+
+/** What went into a sandbox or came out of it; fewer of them, too, in a smaller event. */
+static void write_files(struct writer *w)
+{
+	const struct audit_event *e = w->e;
+	struct json *j = &w->j;
+	bool results = e->reason == REASON_SANDBOX_EXIT;
+	size_t most = AUDIT_FILES_MAX >> w->pass;
+	size_t shown = e->file_count < most ? e->file_count : most;
+	if (e->file_count == 0)
+		return;
+	json_array(j, results ? "results" : "inputs");
+	for (size_t i = 0; i < shown; i++) {
+		const struct audit_file *f = &e->files[i];
+		json_object(j, NULL);
+		write_peer(w, "name", slice_of(f->name), NAME_BYTES);
+		if (f->size != UINT64_MAX)
+			json_uint(j, "size", f->size);
+		if (f->sha256 != NULL)
+			json_text(j, "sha256", f->sha256);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	if (shown < e->file_count)
+		json_uint(
+			j, results ? "results_left_out" : "inputs_left_out", e->file_count - shown);
 }
 
 static void write_unmapped(struct writer *w)
@@ -524,12 +565,15 @@ static void write_unmapped(struct writer *w)
 	write_host_sources(w);
 	if (e->suggestion != NULL)
 		write_peer(w, "allow", slice_of(e->suggestion), SUGGESTION_BYTES);
-	if (e->has_query)
+	if (e->has_query) {
 		json_bool(j, "has_query", true);
+		json_uint(j, "query_bytes", e->query_bytes);
+	}
 	if (e->count > 0)
 		json_uint(j, "count", e->count);
 	write_own(w, "address_class", e->address_class, METHOD_BYTES);
 	write_usage(w);
+	write_files(w);
 	if (w->redactions > 0)
 		json_uint(j, "redactions", w->redactions);
 	if (w->cuts > 0)

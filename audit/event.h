@@ -11,8 +11,16 @@
 #include "common/reason.h"
 
 #define AUDIT_LINE_BYTES_MAX 8192 /* what syslog receivers should take (RFC 5425) */
+#define AUDIT_FILES_MAX      32   /* named in one event; the rest is counted */
 
 enum audit_class { AUDIT_HTTP, AUDIT_NETWORK, AUDIT_PROCESS, AUDIT_ENTITY, AUDIT_LIFECYCLE };
+
+/** A file that went in or came out. */
+struct audit_file {
+	const char *name;
+	uint64_t size;      /* UINT64_MAX: not known, such as a folder's */
+	const char *sha256; /* NULL: not known */
+};
 
 /** Borrowed pointers; NULL, 0 or empty slice = not known. Times are wall ms UTC. */
 struct audit_event {
@@ -43,6 +51,7 @@ struct audit_event {
 
 	struct slice method, scheme, path; /* path without query; peer text */
 	bool has_query;
+	uint64_t query_bytes; /* its length without '?'; its text is never known here */
 	struct slice user_agent, content_type;
 	unsigned status;
 	uint64_t bytes_in, bytes_out; /* in = towards the sandbox, out = left the sandbox */
@@ -51,12 +60,18 @@ struct audit_event {
 	const char *suggestion;    /* --allow text that would admit it: unmapped.eclusa.allow */
 	uint64_t count;            /* aggregated refusals */
 	const char *address_class; /* class of a refused packet */
+	const char *subject;       /* what was refused, in words, where there is no host */
 
 	char *const *argv; /* process events */
 	int64_t pid;
 	const char *verdict;
-	int exit_code, signal;
+	int exit_code, signal; /* exit_code < 0: there is none */
 	uint64_t wall_ms, cpu_ms, memory_peak_bytes;
+	bool has_user; /* who ran it: actor.user */
+	uint32_t user_uid;
+	const char *user_name;
+	const struct audit_file *files; /* inputs of a start, results of an exit */
+	size_t file_count; /* at most AUDIT_FILES_MAX of them are read: the rest is counted */
 
 	struct address proxy; /* where the sandbox reached the proxy: proxy_endpoint */
 	uint16_t proxy_port;

@@ -20,6 +20,7 @@
 #define STALE_SECONDS 60 /* a ring that was never finished being made */
 
 #define FILE_NAME_BYTES 256
+#define SCAN_BYTES      ((size_t)64 << 10) /* of a segment, at a time */
 
 int audit_folder_default(bool root, char *ret_path, size_t capacity, struct failure *why)
 {
@@ -118,7 +119,43 @@ static int recover_ring(int folder_fd, int open_fd, const char *name, struct fai
 	return r;
 }
 
-/** A run without a ring may have left a torn last line. @return 1 if it had. */
+/** Whether the text stands anywhere in a file. What peers wrote can't hold it: their quotes are escaped. */
+static bool file_holds(int fd, struct slice text)
+{
+	auto_free char *window = malloc(SCAN_BYTES);
+	ssize_t got;
+	size_t kept = 0; /* the end of the last window: the text may begin there */
+	for (off_t at = 0; window != NULL; at += got) {
+		got = pread(fd, window + kept, SCAN_BYTES - kept, at);
+		if (got <= 0)
+			return false;
+		size_t len = kept + (size_t)got;
+		if (memmem(window, len, text.ptr, text.len) != NULL)
+			return true;
+		kept = len < text.len ? len : text.len - 1;
+		memmove(window, window + len - kept, kept);
+	}
+	return false;
+}
+
+/** A run that was recorded as started and not as ended gets an end, so that its file isn't taken for a broken one. */
+static int close_run(int fd, const char *name, struct audit_segment *segment)
+{
+	const char *id = strchr(name, '-'); /* <utc>-<id> */
+	if (id == NULL || !file_holds(fd, SLICE("\"status_code\":\"sandbox.start\"")) ||
+		file_holds(fd, SLICE("\"status_code\":\"sandbox.exit\"")))
+		return 0;
+	const struct audit_event end = {.class = AUDIT_PROCESS,
+		.activity = 2, /* OCSF: Terminate */
+		.reason = REASON_SANDBOX_EXIT,
+		.recovered = true,
+		.sandbox_id = id + 1,
+		.verdict = "unknown",
+		.detail = "its launcher was killed before it could record the end"};
+	return audit_segment_append_event(segment, &end);
+}
+
+/** A dead run may have left a torn last line, and has left no end. @return 1 if something was added. */
 static int recover_segment(int open_fd, const char *name, struct failure *why)
 {
 	auto_fd fd = open_unheld(open_fd, name);
@@ -129,6 +166,11 @@ static int recover_segment(int open_fd, const char *name, struct failure *why)
 	if (fstat(fd, &before) < 0)
 		return failure_errno(why, -errno, "audit folder: %s", name);
 	int r = audit_segment_attach(fd, &segment, why);
+	if (r == 0) {
+		r = close_run(fd, name, segment);
+		if (r < 0)
+			(void)failure_errno(why, r, "audit folder: can't complete %s", name);
+	}
 	audit_segment_free(segment);
 	if (r < 0)
 		return r;

@@ -25,7 +25,10 @@ struct audit_segment;
 int audit_folder_default(bool root, char *ret_path, size_t capacity, struct failure *why);
 /** Create (0700, parents too) and open an audit folder. @return descriptor or negative errno. */
 int audit_folder_open(const char *path, struct failure *why);
-/** Complete what dead runs left: rings that nobody holds locked. Called at each start. @return how many were completed. */
+/**
+ * Complete what dead runs left: rings that nobody holds locked, torn last lines, and an end (sandbox.exit, event_code
+ * audit.recovered, verdict unknown) for each run that has none. Called at each start. @return how many were completed.
+ */
 int audit_folder_recover(int folder_fd, struct failure *why);
 
 /** Create <utc>-<id>.jsonl (0600, O_APPEND, readable through the same descriptor). @return descriptor. */

@@ -246,12 +246,16 @@ static int describe_request(struct flow *f, bool same)
 	};
 	struct slice before = words.path;
 	struct slice query = {0};
-	if (bad != 0)
-		(void)slice_split(words.path, '?', &before, &query); /* false: no query */
+	bool has_query = bad == 0 && !asterisk && target->has_query;
+	if (has_query)
+		query = target->query;
+	else if (bad != 0)
+		has_query = slice_split(words.path, '?', &before, &query);
 	words.path = before; /* a query's value never enters the log */
 	record_start(&f->request_record, false);
 	record_describe(&f->request_record, &words);
-	f->request_record.has_query = bad == 0 && !asterisk && target->has_query;
+	f->request_record.has_query = has_query;
+	f->request_record.query_bytes = query.len;
 	return bad;
 }
 

@@ -141,6 +141,7 @@ static struct audit_event event_of(const struct flow *f, const struct record *r)
 		.method = r->connect ? SLICE("CONNECT") : r->method,
 		.path = r->path,
 		.has_query = r->has_query,
+		.query_bytes = r->query_bytes,
 		.user_agent = r->user_agent,
 		.content_type = slice_of(r->content_type),
 		.status = r->status,

@@ -27,6 +27,7 @@ struct record {
 	char request_id[RECORD_REQUEST_ID_BYTES];
 	char content_type[RECORD_TYPE_BYTES];
 	bool has_query;
+	size_t query_bytes;
 	char *text; /* what the slices point into */
 	struct slice method, path, user_agent;
 	struct slice host;   /* as the peer wrote it, where it is no host */

@@ -3,9 +3,14 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/file.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <limits.h>
+
+#define PASSWD_BYTES_MAX ((size_t)1 << 20)
+#define USER_NAME_BYTES  64
 
 enum {
 	ACTIVITY_LAUNCH = 1,
@@ -64,12 +69,71 @@ static int record_events(
 	return e < 0 ? failure_errno(why, e, "the audit log can't be written") : 0;
 }
 
+/** The number after the first one of a text, such as that of "0 1000 1". */
+static int second_number(struct slice text, uint32_t *ret)
+{
+	struct slice words[2] = {{0}};
+	uint64_t value;
+	size_t at = 0;
+	for (size_t i = 0; i < array_size(words); i++) {
+		while (at < text.len && text.ptr[at] == ' ')
+			at++;
+		size_t from = at;
+		while (at < text.len && text.ptr[at] >= '0' && text.ptr[at] <= '9')
+			at++;
+		words[i] = slice_part(text, from, at);
+	}
+	int e = slice_decimal(words[1], UINT32_MAX, false, &value);
+	if (e == 0)
+		*ret = (uint32_t)value;
+	return e;
+}
+
+/**
+ * Who ran this. An ordinary user is uid 0 of an own namespace by now, whose map of one line, "0 <uid> 1", says who that is
+ * outside (user_namespaces(7)).
+ */
+static int caller_uid(const struct plan *p, uint32_t *ret)
+{
+	char text[64];
+	if (p->root) {
+		*ret = getuid();
+		return 0;
+	}
+	auto_fd fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	if (got < 0)
+		return -errno;
+	return second_number((struct slice){text, (size_t)got}, ret);
+}
+
+/** The name of a uid in this host's own file; "" when it has none, as where names come from a directory service. */
+static void user_name(uint32_t uid, char to[static USER_NAME_BYTES])
+{
+	struct buf users;
+	buf_init(&users, 2 * PASSWD_BYTES_MAX);
+	int e = file_read(AT_FDCWD, "/etc/passwd", PASSWD_BYTES_MAX, &users);
+	struct slice rest = e < 0 ? (struct slice){0} : buf_slice(&users), line;
+	to[0] = '\0';
+	while (to[0] == '\0' && slice_split(rest, '\n', &line, &rest)) {
+		struct slice name, password, number;
+		uint64_t value;
+		if (slice_split(line, ':', &name, &line) &&
+			slice_split(line, ':', &password, &line) &&
+			slice_split(line, ':', &number, &line) &&
+			slice_decimal(number, UINT32_MAX, true, &value) == 0 && value == uid)
+			(void)slice_copy(name, to, USER_NAME_BYTES); /* a cut name is one */
+	}
+	buf_fini(&users);
+}
+
 int record_start(struct record *r, const struct plan *p, const char *id, struct failure *why)
 {
 	int e = record_open(r, p, id, why);
 	if (e < 0)
 		return e;
-	char uid[UUID_TEXT_BYTES];
+	char uid[UUID_TEXT_BYTES], name[USER_NAME_BYTES];
+	struct audit_file files[AUDIT_FILES_MAX];
 	struct audit_event event = event_of_run(p, id, uuid_new(uid));
 	r->start_ms = clock_wall_ms();
 	event.class = AUDIT_PROCESS;
@@ -77,24 +141,50 @@ int record_start(struct record *r, const struct plan *p, const char *id, struct 
 	event.reason = REASON_SANDBOX_START;
 	event.start_ms = event.end_ms = r->start_ms;
 	event.argv = p->spec->argv.items;
+	event.has_user = caller_uid(p, &event.user_uid) == 0;
+	if (event.has_user) {
+		user_name(event.user_uid, name);
+		event.user_name = name;
+	}
+	event.files = files;
+	event.file_count = p->input_count;
+	for (size_t i = 0; i < p->input_count && i < array_size(files); i++) {
+		const struct input *in = &p->inputs[i];
+		bool regular = S_ISREG(in->st.st_mode);
+		files[i] = (struct audit_file){
+			.name = in->name, .size = regular ? (uint64_t)in->st.st_size : UINT64_MAX};
+	}
 	return record_events(r, &event, 1, why);
 }
 
-static const enum reason PACKET_REASONS[] = {
-	[PACKET_PRIVATE] = REASON_DENY_ADDRESS_PRIVATE,
-	[PACKET_LINK_LOCAL] = REASON_DENY_ADDRESS_PRIVATE,
-	[PACKET_METADATA] = REASON_DENY_ADDRESS_METADATA,
-	[PACKET_SPECIAL] = REASON_DENY_ADDRESS_PRIVATE,
-	[PACKET_PUBLIC] = REASON_DENY_PACKET,
-	[PACKET_SERVICE] = REASON_DENY_PACKET,
-	[PACKET_UDP] = REASON_DENY_PACKET,
+static const struct {
+	enum reason reason;
+	const char *words;
+} PACKETS[] = {
+	[PACKET_PRIVATE] = {REASON_DENY_ADDRESS_PRIVATE, "packets to private addresses"},
+	[PACKET_LINK_LOCAL] = {REASON_DENY_ADDRESS_PRIVATE, "packets to link-local addresses"},
+	[PACKET_METADATA] = {REASON_DENY_ADDRESS_METADATA, "packets to cloud metadata addresses"},
+	[PACKET_SPECIAL] = {REASON_DENY_ADDRESS_PRIVATE, "packets to special-purpose addresses"},
+	[PACKET_PUBLIC] = {REASON_DENY_PACKET, "packets to public addresses, past the proxy"},
+	[PACKET_SERVICE] = {REASON_DENY_PACKET, "packets to other ports of the proxy's address"},
+	[PACKET_UDP] = {REASON_DENY_PACKET, "UDP packets, such as look-ups of names"},
 };
-static_assert(array_size(PACKET_REASONS) == PACKET_CLASS_COUNT, "one reason a class");
+static_assert(array_size(PACKETS) == PACKET_CLASS_COUNT, "one row a class");
+
+/** What left through --out. @return how many there are, also beyond what is filled in. */
+static size_t results_of(const struct collected *c, struct audit_file files[static AUDIT_FILES_MAX])
+{
+	for (size_t i = 0; i < c->count && i < AUDIT_FILES_MAX; i++)
+		files[i] =
+			(struct audit_file){c->items[i].path, c->items[i].size, c->items[i].sha256};
+	return c->count;
+}
 
 int record_finish(struct record *r, const struct plan *p, const struct result *result,
 	const struct message_counters_read *counters, struct failure *why)
 {
 	struct audit_event events[PACKET_CLASS_COUNT + 1];
+	struct audit_file files[AUDIT_FILES_MAX];
 	char uids[PACKET_CLASS_COUNT + 1][UUID_TEXT_BYTES];
 	size_t count = 0;
 	uint64_t now = clock_wall_ms();
@@ -104,9 +194,10 @@ int record_finish(struct record *r, const struct plan *p, const struct result *r
 		events[count] = event_of_run(p, result->id, uuid_new(uids[count]));
 		events[count].class = AUDIT_NETWORK;
 		events[count].activity = ACTIVITY_REFUSE;
-		events[count].reason = PACKET_REASONS[i];
+		events[count].reason = PACKETS[i].reason;
 		events[count].door = "packet";
 		events[count].address_class = packet_class_name((enum packet_class)i);
+		events[count].subject = PACKETS[i].words;
 		events[count].count = counters->packets[i];
 		events[count].start_ms = r->start_ms;
 		events[count++].end_ms = now;
@@ -121,6 +212,8 @@ int record_finish(struct record *r, const struct plan *p, const struct result *r
 	end->detail = result->error_count > 0 ? result->errors[0] : NULL;
 	end->exit_code = result->exit_code;
 	end->signal = result->signal;
+	end->files = files;
+	end->file_count = results_of(&result->collected, files);
 	end->start_ms = r->start_ms;
 	end->end_ms = now;
 	end->wall_ms = result->wall_ns / NS_PER_MS;

@@ -82,6 +82,7 @@ static struct audit_event denied_request(void)
 		.scheme = SLICE("https"),
 		.path = SLICE("/other/x"),
 		.has_query = true,
+		.query_bytes = 10,
 		.user_agent = SLICE("pip/24"),
 		.content_type = SLICE("application/json"),
 		.status = 403,
@@ -162,6 +163,7 @@ static void a_denied_request_has_its_attributes(void **state)
 		{"traffic.bytes", 1290},
 		{"traffic.bytes_in", 212},
 		{"traffic.bytes_out", 1078},
+		{"unmapped.eclusa.query_bytes", 10},
 	};
 	struct audit_event e = denied_request();
 	json_t *event = parse(&e);
@@ -244,6 +246,115 @@ static void a_sandbox_exit_says_how_it_ended(void **state)
 	expect_text(event, "unmapped.eclusa.verdict", "wall");
 	expect_number(event, "unmapped.eclusa.wall_ms", 15000);
 	expect_number(event, "unmapped.eclusa.redactions", 1);
+	json_decref(event);
+}
+
+static void a_start_says_who_and_what_went_in(void **state)
+{
+	(void)state;
+	static const struct audit_file inputs[] = {
+		{"report.py", 12, NULL}, {"folder", UINT64_MAX, NULL}};
+	struct audit_event e = {.class = AUDIT_PROCESS,
+		.activity = 1,
+		.reason = REASON_SANDBOX_START,
+		.has_user = true,
+		.user_uid = 4294967294,
+		.user_name = "alice",
+		.files = inputs,
+		.file_count = array_size(inputs)};
+	json_t *event = parse(&e);
+	expect_text(event, "actor.user.name", "alice");
+	expect_text(event, "actor.user.uid", "4294967294");
+	json_t *list = at(event, "unmapped.eclusa.inputs");
+	assert_int_equal(json_array_size(list), 2);
+	expect_text(json_array_get(list, 0), "name", "report.py");
+	expect_number(json_array_get(list, 0), "size", 12);
+	expect_text(json_array_get(list, 1), "name", "folder");
+	assert_null(at(json_array_get(list, 1), "size"));
+	assert_null(at(event, "unmapped.eclusa.inputs_left_out"));
+	json_decref(event);
+	e.has_user = false;
+	e.file_count = 0;
+	event = parse(&e);
+	assert_null(at(event, "actor.user"));
+	assert_null(at(event, "unmapped.eclusa.inputs"));
+	json_decref(event);
+}
+
+/** As many results as there can be, with short names and with the longest, hostile ones. */
+static void results_are_named_up_to_a_number_and_then_counted(void **state)
+{
+	(void)state;
+	static const char sha256[] =
+		"98ea6e4f216f2fb4b69fff9b3a44842c38686ca685f3f55dc48c5d3fb1107be4";
+	static char longest[4096];
+	memset(longest, '"', sizeof(longest) - 1);
+	const struct {
+		const char *name;
+		size_t count, least, most; /* named */
+	} table[] = {
+		{"r.csv", 1, 1, 1},
+		{"r.csv", AUDIT_FILES_MAX, AUDIT_FILES_MAX, AUDIT_FILES_MAX},
+		{"r.csv", AUDIT_FILES_MAX + 1, AUDIT_FILES_MAX, AUDIT_FILES_MAX},
+		{"r.csv", 4096, AUDIT_FILES_MAX, AUDIT_FILES_MAX},
+		{longest, 4096, 1, AUDIT_FILES_MAX},
+	};
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct audit_file files[AUDIT_FILES_MAX];
+		for (size_t k = 0; k < array_size(files); k++)
+			files[k] = (struct audit_file){table[i].name, INT64_MAX, sha256};
+		struct audit_event e = {.class = AUDIT_PROCESS,
+			.activity = 2,
+			.reason = REASON_SANDBOX_EXIT,
+			.verdict = "ok",
+			.files = files,
+			.file_count = table[i].count};
+		json_t *event = parse(&e);
+		json_t *list = at(event, "unmapped.eclusa.results");
+		size_t named = json_array_size(list);
+		json_t *left_out = at(event, "unmapped.eclusa.results_left_out");
+		assert_in_range(named, table[i].least, table[i].most);
+		assert_int_equal(json_integer_value(left_out), table[i].count - named);
+		assert_int_equal(left_out != NULL, table[i].count > named);
+		expect_text(json_array_get(list, 0), "sha256", sha256);
+		json_decref(event);
+	}
+}
+
+static void an_end_that_nobody_saw_has_no_numbers(void **state)
+{
+	(void)state;
+	struct audit_event e = {.class = AUDIT_PROCESS,
+		.activity = 2,
+		.reason = REASON_SANDBOX_EXIT,
+		.sandbox_id = "sb-1",
+		.verdict = "unknown",
+		.recovered = true};
+	json_t *event = parse(&e);
+	expect_text(event, "metadata.event_code", "audit.recovered");
+	expect_text(event, "status_code", "sandbox.exit");
+	expect_text(event, "status", "Failure");
+	expect_text(event, "unmapped.eclusa.verdict", "unknown");
+	assert_true(json_is_true(at(event, "unmapped.eclusa.recovered")));
+	assert_null(at(event, "exit_code"));
+	assert_null(at(event, "unmapped.eclusa.wall_ms"));
+	json_decref(event);
+}
+
+static void refused_packets_are_named_in_words(void **state)
+{
+	(void)state;
+	struct audit_event e = {.class = AUDIT_NETWORK,
+		.activity = 5,
+		.reason = REASON_DENY_ADDRESS_PRIVATE,
+		.door = "packet",
+		.address_class = "private",
+		.subject = "packets to private addresses",
+		.count = 3};
+	json_t *event = parse(&e);
+	expect_text(event, "message", "deny.address-private packets to private addresses (3)");
+	expect_text(event, "unmapped.eclusa.address_class", "private");
+	assert_null(at(event, "dst_endpoint"));
 	json_decref(event);
 }
 
@@ -339,6 +450,10 @@ int main(void)
 		cmocka_unit_test(actions_and_dispositions_follow_the_reason),
 		cmocka_unit_test(every_reason_and_class_gives_a_line),
 		cmocka_unit_test(a_sandbox_exit_says_how_it_ended),
+		cmocka_unit_test(a_start_says_who_and_what_went_in),
+		cmocka_unit_test(results_are_named_up_to_a_number_and_then_counted),
+		cmocka_unit_test(an_end_that_nobody_saw_has_no_numbers),
+		cmocka_unit_test(refused_packets_are_named_in_words),
 		cmocka_unit_test(hosts_that_differ_are_shown),
 		cmocka_unit_test(hostile_text_stays_one_bounded_line),
 		cmocka_unit_test(short_hostile_text_round_trips),

@@ -342,6 +342,53 @@ static void recovery_completes_a_run_without_a_ring(void **state)
 	rig_close(&rig);
 }
 
+/** What a launcher writes of a run: a start, a request whose words claim an end, maybe an end. */
+static void put_run(struct audit_rig *rig, bool starts, bool ends)
+{
+	struct buf line = {0};
+	struct audit_event start = {
+		.class = AUDIT_PROCESS, .reason = REASON_SANDBOX_START, .sandbox_id = "run"};
+	struct audit_event end = start;
+	end.reason = REASON_SANDBOX_EXIT;
+	if (starts)
+		assert_int_equal(audit_segment_append_event(rig->segment, &start), 0);
+	if (ends)
+		assert_int_equal(audit_segment_append_event(rig->segment, &end), 0);
+	struct audit_entry claim = line_of(&line, "\"status_code\":\"sandbox.exit\"", NULL);
+	for (int i = 0; i < 200; i++) /* more than is looked at at a time */
+		assert_int_equal(audit_segment_append(rig->segment, claim), 0);
+	buf_fini(&line);
+}
+
+static void recovery_ends_a_run_that_started_and_has_no_end(void **state)
+{
+	(void)state;
+	static const struct {
+		bool starts, ends;
+		int completed;
+	} table[] = {{true, false, 1}, {true, true, 0}, {false, false, 0}};
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct audit_rig rig;
+		struct failure why = {0};
+		rig_open(&rig);
+		put_run(&rig, table[i].starts, table[i].ends);
+		assert_int_equal(unlinkat(rig.folder_fd, "open/run.ring", 0), 0);
+		assert_int_equal(audit_folder_recover(rig.folder_fd, &why), 0); /* alive */
+		rig_drop(&rig);
+		assert_int_equal(audit_folder_recover(rig.folder_fd, &why), table[i].completed);
+		assert_int_equal(audit_folder_recover(rig.folder_fd, &why), 0);
+		struct buf all = read_file(rig.folder_fd, rig.name);
+		size_t unknown = (size_t)table[i].completed;
+		(void)check_lines(all.data, 1);
+		assert_int_equal(count_of(all.data, "\"verdict\":\"unknown\""), unknown);
+		assert_int_equal(count_of(all.data, "\"event_code\":\"audit.recovered\""), unknown);
+		assert_int_equal(count_of(all.data, "\"container\":{\"uid\":\"run\""),
+			(size_t)table[i].starts + table[i].ends + unknown);
+		buf_fini(&all);
+		rig_close(&rig);
+	}
+}
+
 static void a_ring_without_its_segment_gets_a_new_one(void **state)
 {
 	(void)state;
@@ -553,6 +600,7 @@ int main(void)
 		cmocka_unit_test(a_full_disk_leaves_no_half_line),
 		cmocka_unit_test(recovery_completes_dead_runs_and_leaves_living_ones),
 		cmocka_unit_test(recovery_completes_a_run_without_a_ring),
+		cmocka_unit_test(recovery_ends_a_run_that_started_and_has_no_end),
 		cmocka_unit_test(a_ring_without_its_segment_gets_a_new_one),
 		cmocka_unit_test(a_ring_is_completed_once_nobody_holds_it),
 		cmocka_unit_test(folders_that_others_can_write_are_refused),
