@@ -79,6 +79,12 @@ static int set_limits(const struct cgroup *g, const struct spec *spec)
 		if (r == -ENOENT) /* no swap accounting: then at least do not prefer swap */
 			r = set_number(g, CGROUP_MEMORY, "memory.swappiness", 0);
 	}
+	if (r == 0) { /* v1 counts socket buffers by themselves, and not at all without this */
+		r = set_number(
+			g, CGROUP_MEMORY, "memory.kmem.tcp.limit_in_bytes", spec->memory_bytes / 2);
+		if (r == -ENOENT)
+			r = 0; /* a kernel without: see docs/limits.md */
+	}
 	if (r == 0) /* the sandbox's own init does not count against the user's number */
 		r = set_number(g, CGROUP_PIDS, "pids.max", (uint64_t)spec->pids_limit + 1);
 	if (r == 0)

@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/privilege.h"
+#include "sandbox-launcher/cpu_sampler.h"
 #include "sandbox-launcher/env.h"
 #include "sandbox-launcher/filter.h"
 #include "sandbox-launcher/limits.h"
@@ -264,29 +265,47 @@ static void finish(enum init_report_kind kind, int value, uint64_t cpu_ns)
 }
 
 /* Reap; once the program itself ended, say how. */
-static void reap(pid_t program)
+static void reap(pid_t program, struct cpu_sampler *sampler)
 {
 	int status;
 	pid_t pid;
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		if (pid == program)
-			finish(INIT_REPORT_EXITED, status, 0);
+			finish(INIT_REPORT_EXITED, status,
+				sampler == NULL ? 0 : cpu_sampler_take(sampler));
 }
 
-static void supervise(const struct init_job *job, pid_t program, const sigset_t *watched)
+static void serve_signal(int number, pid_t program, struct cpu_sampler *sampler)
 {
-	bool poll_cpu = job->cgroup->kind == CGROUP_NONE;
-	const struct timespec tick = {.tv_nsec = 100000000};
+	if (number == SIGCHLD)
+		reap(program, sampler);
+	else if (number > 0)
+		(void)kill(program, number); /* it may just have ended */
+}
+
+static void supervise(pid_t program, const sigset_t *watched) __attribute__((noreturn));
+static void supervise(pid_t program, const sigset_t *watched)
+{
+	for (;;)
+		serve_signal(sigtimedwait(watched, NULL, NULL), program, NULL);
+}
+
+/* No control group counts processor time: we do. Looks are apart in time, whatever signals come between. */
+static void supervise_sampling(const struct init_job *job, pid_t program, const sigset_t *watched,
+	struct cpu_sampler *sampler)
+{
+	uint64_t next = 0;
 	for (;;) {
-		siginfo_t info;
-		int number = sigtimedwait(watched, &info, poll_cpu ? &tick : NULL);
-		if (number == SIGCHLD)
-			reap(program);
-		else if (number > 0)
-			(void)kill(program, number); /* it may just have ended */
-		uint64_t used = poll_cpu ? limits_cpu_of_all_ns() : 0;
-		if (used >= job->spec->cpu_time_ns)
-			finish(INIT_REPORT_CPU, 0, used);
+		uint64_t now = clock_monotonic_ns();
+		if (now >= next) {
+			uint64_t used = cpu_sampler_take(sampler);
+			if (used >= job->spec->cpu_time_ns)
+				finish(INIT_REPORT_CPU, 0, used);
+			next = now + cpu_sampler_pause_ns(sampler, job->spec->cpu_time_ns);
+		}
+		const struct timespec pause = {.tv_sec = (time_t)((next - now) / NS_PER_SEC),
+			.tv_nsec = (long)((next - now) % NS_PER_SEC)};
+		serve_signal(sigtimedwait(watched, NULL, &pause), program, sampler);
 	}
 }
 
@@ -304,12 +323,20 @@ void init_main(const struct init_job *job)
 		(void)sigaddset(&watched, forwarded[i]); /* valid numbers */
 	(void)sigprocmask(SIG_BLOCK, &watched, NULL);    /* valid arguments */
 	pid_t program = -1;
-	int r = start_program(job, &program);
+	struct cpu_sampler sampler;
+	bool samples = job->cgroup->kind == CGROUP_NONE;
+	int r = samples ? cpu_sampler_init(&sampler, (size_t)job->spec->pids_limit + 2) : 0;
+	if (r < 0) {
+		(void)failure_errno(&why, r, "can't watch processor time");
+		fail(report, &why);
+	}
+	r = start_program(job, &program);
 	if (r < 0)
 		finish(INIT_REPORT_EXEC_FAILED, -r, 0);
 	/* the program's streams end with the program */
 	for (int i = 0; i < 3; i++)
 		(void)close(i); /* inherited, open */
-	supervise(job, program, &watched);
-	_exit(0);
+	if (samples)
+		supervise_sampling(job, program, &watched, &sampler);
+	supervise(program, &watched);
 }

@@ -3,18 +3,13 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "common/file.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
-#include <stdio.h>
 #include <sys/resource.h>
 
 #define CPU_CHECK_MIN_NS (2 * NS_PER_MS)
 #define OPEN_FILES       1024
-#define STAT_CPU_FIELD   14 /* proc(5): utime, then stime, cutime, cstime */
 
 static int set_limit(unsigned which, uint64_t value)
 {
@@ -61,45 +56,6 @@ int limits_apply(const struct spec *spec, bool has_cgroup)
 	if (r == 0) /* a second late, so that the sum over all processes is what decides */
 		r = set_limit(RLIMIT_CPU, spec->cpu_time_ns / NS_PER_SEC + 2);
 	return r;
-}
-
-/* Fields 14 to 17 of /proc/N/stat, in ticks; the name in parentheses may hold anything. */
-static uint64_t stat_ticks(struct slice text)
-{
-	size_t at = text.len;
-	while (at > 0 && text.ptr[at - 1] != ')')
-		at--;
-	struct slice rest = slice_part(text, at + 1 < text.len ? at + 1 : text.len, text.len), word;
-	uint64_t sum = 0, value;
-	for (int field = 3; field < STAT_CPU_FIELD + 4; field++) {
-		if (!slice_split(rest, ' ', &word, &rest))
-			return sum;
-		if (field >= STAT_CPU_FIELD && slice_decimal(word, UINT64_MAX, false, &value) == 0)
-			sum += value;
-	}
-	return sum;
-}
-
-uint64_t limits_cpu_of_all_ns(void)
-{
-	uint64_t ticks = 0;
-	long rate = sysconf(_SC_CLK_TCK);
-	DIR *folder = opendir("/proc");
-	if (folder == NULL || rate <= 0)
-		return 0; /* RLIMIT_CPU of each process still holds */
-	const struct dirent *entry;
-	while ((entry = readdir(folder)) != NULL) {
-		char path[300], text[1024];
-		if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
-			continue;
-		(void)snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
-		auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-		ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text));
-		if (got > 0)
-			ticks += stat_ticks((struct slice){text, (size_t)got});
-	}
-	(void)closedir(folder); /* only read from */
-	return ticks * (NS_PER_SEC / (uint64_t)rate);
 }
 
 /* No earlier than this can the rest be used up. */

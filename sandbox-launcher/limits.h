@@ -8,8 +8,6 @@
 int limits_leave_realtime(void);
 /** In the sandbox: rlimits. Without a control group they also stand in for it (memory, processes, cpu). */
 int limits_apply(const struct spec *spec, bool has_cgroup);
-/** In the sandbox, without a control group: processor time of every process of the pid namespace. */
-uint64_t limits_cpu_of_all_ns(void);
 
 /** The two clocks of a run, on the monotonic one. */
 struct limits_clock {

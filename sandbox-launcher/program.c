@@ -23,7 +23,8 @@
 #define PROGRAM_KILL_NS   NS_PER_SEC
 
 /* what a test may tell our programs; sanitizers' options for its own builds */
-static const char *const passed_variables[] = {"ECLUSA_FAULT", "ASAN_OPTIONS", "UBSAN_OPTIONS"};
+static const char *const passed_variables[] = {
+	"ECLUSA_FAULT", "ECLUSA_LIMITS", "ASAN_OPTIONS", "UBSAN_OPTIONS"};
 
 /** Fill @to with NAME=VALUE strings that the caller frees, NULL at the end. */
 static int program_environment(char *to[static array_size(passed_variables) + 1])

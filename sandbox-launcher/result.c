@@ -214,6 +214,8 @@ static void json_limits(struct json *j, const struct result *r, const struct spe
 	json_uint(j, "pids", spec->pids_limit);
 	json_milliseconds(j, "timeout_ms", spec->timeout_ns);
 	json_milliseconds(j, "cpu_time_ms", spec->cpu_time_ns);
+	/* sampled: what a process used after the last look, and nobody waited for, is missing */
+	json_text(j, "cpu_time_scope", r->cgroup == CGROUP_NONE ? "sampled" : "cgroup");
 	json_uint(j, "output_bytes", spec->output_limit_bytes);
 	json_uint(j, "out_bytes", spec->out_limit_bytes);
 	json_object_end(j);

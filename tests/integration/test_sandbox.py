@@ -584,6 +584,41 @@ def test_the_cpu_limit_counts_all_processes(box):
     assert 400 <= result["decided_by_ms"] < 2000
 
 
+@pytest.mark.parametrize("text", [
+    # children that nobody waits for: the kernel adds their time to nobody's
+    "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nend = time.monotonic() + 8\n"
+    "while time.monotonic() < end:\n    if os.fork() == 0:\n        own = time.process_time() + 0.05\n"
+    "        while time.process_time() < own: pass\n        os._exit(0)\n    try: os.wait()\n    except OSError: pass",
+    # a process that can't be traced, and so is not in anybody else's /proc
+    "import ctypes, time\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\nend = time.monotonic() + 8\n"
+    "while time.monotonic() < end: pass"], ids=["not-waited-for", "hidden"])
+def test_the_cpu_limit_counts_those_who_hide(box, text):
+    status, name, result = verdict(box, "--cpu-time", "500ms", "--", PYTHON, "-c", text)
+    assert (status, name) == (152, "cpu"), result
+    assert 500 <= result["decided_by_ms"] < 1000 and result["usage"]["wall_ms"] < 6000
+    assert result["limits"]["cpu_time_scope"] == ("cgroup" if result["limits"]["cgroup"] != "none" else "sampled")
+
+
+def test_socket_buffers_are_within_a_limit(root_box):
+    """Of loopback connections; as root, where a control group counts them. An ordinary user: see docs/limits.md."""
+    status, result = root_box.result("--memory", "64M", "--", PYTHON, "-c", """
+import socket
+server, kept = socket.create_server(("127.0.0.1", 0), backlog=64), []
+for _ in range(40):
+    a = socket.create_connection(server.getsockname())
+    kept += [a, server.accept()[0]]
+    a.setblocking(False)
+    try:
+        while True:
+            a.send(bytes(65536))
+    except BlockingIOError:
+        pass
+text = open("/proc/net/sockstat").read()
+print(int(text.split("TCP: ")[1].split(" mem ")[1].split()[0]) * 4096 >> 20)""")
+    if status == 0:  # else it was ended by the limit, which is as well
+        assert int(result["stdout"]) < 64 + 32
+
+
 def test_the_memory_limit_is_told(root_box):
     status, name, result = verdict(root_box, "--memory", "64M", "--", PYTHON, "-c", "x = bytearray(200 << 20)")
     assert (status, name, result["decided_by_bytes"]) == (137, "oom", 64 << 20)
