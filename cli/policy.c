@@ -18,8 +18,13 @@ struct policy_tool {
 };
 
 static const struct policy_tool tools[] = {
-	{"lint", "PATH...\n      check policy text: syntax, groups and profiles, expect lines", 0,
-		1, SIZE_MAX, policy_lint},
+	{"lint",
+		"[--strict] [--at DATE] [--sarif] PATH...\n"
+		"      check policy text: syntax, groups and profiles, expect lines, rules that never "
+		"decide,\n"
+		"      contradict one another or end soon; --strict: a rule that has ended is an error",
+		POLICY_OPTION_STRICT | POLICY_OPTION_SARIF | POLICY_OPTION_AT, 1, SIZE_MAX,
+		policy_lint},
 	{"test", "PATH...\n      judge the expect lines alone, and count them", 0, 1, SIZE_MAX,
 		policy_test},
 	{"explain",
@@ -32,6 +37,8 @@ static const struct policy_tool tools[] = {
 	{"diff",
 		"[--at DATE] OLD NEW\n      decisions that change; status 1 when anything becomes wider",
 		POLICY_OPTION_AT, 2, 2, policy_diff_files},
+	{"fmt", "[--check | --write] PATH...\n      one layout: print it, say which files differ, or write it back",
+		POLICY_OPTION_CHECK | POLICY_OPTION_WRITE, 1, SIZE_MAX, policy_fmt},
 };
 
 static int print_help(void)
@@ -70,6 +77,10 @@ static bool take_flag(const struct policy_tool *tool, const char *word, struct p
 		flag = &to->check;
 	else if (strcmp(word, "--write") == 0 && (tool->options & POLICY_OPTION_WRITE) != 0)
 		flag = &to->write;
+	else if (strcmp(word, "--strict") == 0 && (tool->options & POLICY_OPTION_STRICT) != 0)
+		flag = &to->strict;
+	else if (strcmp(word, "--sarif") == 0 && (tool->options & POLICY_OPTION_SARIF) != 0)
+		flag = &to->sarif;
 	if (flag != NULL)
 		*flag = true;
 	return flag != NULL;

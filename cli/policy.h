@@ -19,6 +19,8 @@ enum policy_option {
 	POLICY_OPTION_AT = 8,      /* --at DATE */
 	POLICY_OPTION_CHECK = 16,  /* --check */
 	POLICY_OPTION_WRITE = 32,  /* --write */
+	POLICY_OPTION_STRICT = 64, /* --strict */
+	POLICY_OPTION_SARIF = 128, /* --sarif */
 };
 
 /** A command line taken apart. Words point into argv. */
@@ -26,6 +28,8 @@ struct policy_words {
 	bool json;
 	bool check;
 	bool write;
+	bool strict;
+	bool sarif;
 	const char *policy; /* NULL when not given; likewise profile */
 	const char *profile;
 	uint64_t at_ms;     /* the moment that is asked about: the end of --at's day, or now */
@@ -43,6 +47,7 @@ policy_tool_run policy_test;
 policy_tool_run policy_explain_request;
 policy_tool_run policy_show;
 policy_tool_run policy_diff_files;
+policy_tool_run policy_fmt;
 
 /** 200,000 effective rules, and their places. */
 #define POLICY_OUTPUT_BYTES_MAX ((size_t)256 << 20)
