@@ -1,12 +1,15 @@
 /* `eclusa policy lint`: every finding of every path, each a policy of its own. */
 #include "cli/policy.h"
+#include "cli/policy_sarif.h"
 
 #include "common/cleanup.h"
+#include "policy/lint.h"
 
 #include <stdio.h>
 
 /** What a lint run found so far, over all its paths. */
 struct lint_run {
+	const struct policy_words *words;
 	bool unreadable;
 	size_t findings;
 	size_t errors;
@@ -17,8 +20,12 @@ struct lint_run {
 
 static void add_report(struct lint_run *run, const char *path, const struct policy_report *report)
 {
-	for (size_t i = 0; i < report->count; i++)
-		policy_print_finding(&report->items[i], &run->out, run->as_json);
+	for (size_t i = 0; i < report->count; i++) {
+		if (run->words->sarif)
+			sarif_finding(&run->json, &report->items[i]);
+		else
+			policy_print_finding(&report->items[i], &run->out, run->as_json);
+	}
 	run->findings += report->count;
 	run->errors += report->errors;
 	if (report->count == POLICY_DIAGNOSTICS_MAX)
@@ -31,6 +38,9 @@ static void lint_path(struct lint_run *run, const char *path)
 	struct policy *policy = NULL;
 	auto_free struct policy_report *report = calloc(1, sizeof(*report));
 	int r = report == NULL ? -ENOMEM : policy_load(path, &policy, report);
+	struct lint_options options = {run->words->at_ms, run->words->strict};
+	if (r == 0)
+		lint_policy(policy, &options, report);
 	policy_free(policy);
 	if (r < 0 && r != -EINVAL)
 		run->unreadable = true;
@@ -40,8 +50,12 @@ static void lint_path(struct lint_run *run, const char *path)
 
 int policy_lint(const struct policy_words *words)
 {
-	struct lint_run run = {.out = {.limit = 0}};
-	if (words->json) {
+	struct lint_run run = {.words = words, .out = {.limit = 0}};
+	if (words->json && words->sarif)
+		return policy_usage("--json and --sarif exclude one another", "");
+	if (words->sarif) {
+		sarif_open(&run.json, &run.out);
+	} else if (words->json) {
 		run.as_json = &run.json;
 		json_open(&run.json, &run.out);
 		json_object(&run.json, NULL);
@@ -49,7 +63,9 @@ int policy_lint(const struct policy_words *words)
 	}
 	for (size_t i = 0; i < words->word_count; i++)
 		lint_path(&run, words->words[i]);
-	if (words->json) {
+	if (words->sarif) {
+		sarif_close(&run.json);
+	} else if (words->json) {
 		json_array_end(&run.json);
 		json_uint(&run.json, "errors", run.errors);
 		json_object_end(&run.json);

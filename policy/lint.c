@@ -12,6 +12,7 @@
 #define DAY_MS           UINT64_C(86400000)
 #define PAIRS_MAX        UINT64_C(20000000) /* of a policy: about a second */
 #define BODY_BYTES_LARGE (UINT64_C(1) << 20)
+#define SHOWN_BYTES      208
 #define DATE_BYTES       16
 
 struct lint {
@@ -20,6 +21,18 @@ struct lint {
 	const struct profile *profile;
 	uint64_t pair_count;
 };
+
+/** How a finding names another rule: its id, and its place unless the id is one. */
+static const char *shown(const struct rule_entry *r, char to[static SHOWN_BYTES])
+{
+	char place[136];
+	(void)snprintf(place, sizeof(place), "%.120s:%u", r->rule.file, r->rule.line);
+	if (strcmp(place, r->rule.id) == 0)
+		(void)snprintf(to, SHOWN_BYTES, "%s", place);
+	else
+		(void)snprintf(to, SHOWN_BYTES, "%.64s (%s)", r->rule.id, place);
+	return to;
+}
 
 /** The last day on which the rule holds. */
 static char *format_day(uint64_t expires_ms, char to[static DATE_BYTES])
@@ -130,35 +143,34 @@ static bool comes_later(const struct rule_entry *r, const struct rule_entry *oth
 
 static void check_allows(struct lint *l, const struct rule_entry *r, const struct rule_entry *other)
 {
+	char text[SHOWN_BYTES];
 	if (!comes_later(r, other)) /* each pair once */
 		return;
 	const char *limit = differing_limit(&r->rule, &other->rule);
 	if (limit != NULL && cover_ties(r, other)) {
 		report_error(l->report, r->place, "equal-specificity",
-			"as specific as %.60s (%.60s:%u) for some requests, with another %s=; make "
-			"one of them more specific, or their limits the same",
-			other->rule.id, other->rule.file, other->rule.line, limit);
+			"as specific as %s for some requests, with another %s=; make one of them "
+			"more specific, or their limits the same",
+			shown(other, text), limit);
 	} else if (limit == NULL && r->kind == other->kind && same_paths(r, other) &&
 		r->method_count == other->method_count && r->expires_ms <= other->expires_ms &&
 		cover_rule(other, r)) {
 		report_warning(l->report, r->place, "shadowed",
-			"%.60s (%.60s:%u) allows all of this in the same way", other->rule.id,
-			other->rule.file, other->rule.line);
+			"%s allows all of this in the same way", shown(other, text));
 	}
 }
 
 static void check_denied(struct lint *l, const struct rule_entry *r, const struct rule_entry *deny)
 {
+	char text[SHOWN_BYTES];
 	if (!cover_rule(deny, r))
 		return;
 	if (r->rule.allow)
 		report_warning(l->report, r->place, "unreachable",
-			"never decides: %.60s (%.60s:%u) denies all that this rule allows",
-			deny->rule.id, deny->rule.file, deny->rule.line);
+			"never decides: %s denies all that this rule allows", shown(deny, text));
 	else if (comes_later(r, deny) || !cover_rule(r, deny))
-		report_warning(l->report, r->place, "shadowed",
-			"%.60s (%.60s:%u) denies all of this already", deny->rule.id,
-			deny->rule.file, deny->rule.line);
+		report_warning(l->report, r->place, "shadowed", "%s denies all of this already",
+			shown(deny, text));
 }
 
 static void check_pair(struct lint *l, const struct rule_entry *r, const struct rule_entry *other)

@@ -1,5 +1,6 @@
 /* Policy text from any bytes. A text that compiles must decide; one that does not must say where it is wrong. */
 #include "policy/bundle.h"
+#include "policy/lint.h"
 #include "policy/policy.h"
 #include "policy/source.h"
 
@@ -61,6 +62,9 @@ static void try_bundle(struct slice bundle)
 	if (policy_profile(p, NULL, &profile, NULL) == 0)
 		decide_some(profile);
 	policy_opened(p, visit_opened, NULL);
+	lint_policy(p, &(struct lint_options){.now_ms = 0, .strict = true}, &report);
+	for (size_t i = 0; i < report.count; i++)
+		assert(report.items[i].line > 0 && report.items[i].file[0] != '\0');
 	policy_free(p);
 }
 

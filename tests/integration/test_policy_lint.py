@@ -50,6 +50,40 @@ def test_a_wrong_expectation_is_a_finding(tmp_path):
     assert ran.stdout.startswith(f"{path}:4:1: error: expect: expected allow, got deny.default")
 
 
+def test_rules_that_never_decide_or_end_are_warnings(tmp_path):
+    path = tmp_path / "a.allow"
+    path.write_text("policy 1\n[profile p]\nallow a.test expires=2020-01-01\nallow b.test\ndeny .b.test id=no-b\n")
+    expired = f"{path}:3:1: warning: expired: this rule ended with 2020-01-01 in profile p and matches nothing"
+    unreachable = (f"{path}:4:1: warning: unreachable: never decides: no-b ({path}:5) "
+                   "denies all that this rule allows")
+    ran = lint(path)
+    assert (ran.returncode, ran.stdout.splitlines()) == (1, [expired, unreachable])
+    ran = lint("--strict", path)
+    assert (ran.returncode, ran.stdout.splitlines()) == (1, [expired.replace("warning", "error", 1), unreachable])
+    ran = lint("--at", "2019-01-01", path)
+    assert ran.stdout.splitlines() == [unreachable]
+
+
+def test_findings_as_sarif(tmp_path):
+    path = tmp_path / "a b:c%.allow"
+    path.write_text("policy 1\n[profile p]\nallow a.test reqbody=1\n")
+    ran = lint("--sarif", path)
+    assert ran.returncode == 1
+    said = json.loads(ran.stdout)
+    assert said["version"] == "2.1.0"
+    [run] = said["runs"]
+    assert run["tool"]["driver"]["name"] == "eclusa policy lint"
+    [result] = run["results"]
+    assert (result["ruleId"], result["level"]) == ("unknown-attribute", "error")
+    assert result["message"]["text"].startswith("unknown attribute 'reqbody'")
+    [location] = result["locations"]
+    place = location["physicalLocation"]
+    assert place["region"] == {"startLine": 3, "startColumn": 14}
+    assert place["artifactLocation"]["uri"] == f"file://{tmp_path}/a%20b%3Ac%25.allow"
+    assert json.loads(lint("--sarif", ROOT / "allowlists").stdout)["runs"][0]["results"] == []
+    assert lint("--sarif", "--json", path).returncode == 2
+
+
 @pytest.mark.parametrize("args", [["/nonexistent/policy"], [], ["--unknown"], [""]])
 def test_what_cannot_be_read_is_status_2(args):
     ran = lint(*args)
