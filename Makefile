@@ -41,7 +41,7 @@ LDFLAGS_ALL := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(LDOPT) $(LDFLAGS)
 
 # Objects are made anew when the compiler or a flag changed since they were made.
 COMPILE := $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL)
-ifneq ($(filter-out clean help deps deps-test deps-bench demo test check bench print-flags,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out clean uninstall help deps deps-test deps-bench demo test check bench print-flags,$(or $(MAKECMDGOALS),all)),)
 ifneq ($(COMPILE),$(file <$(BUILD)/flags))
 $(shell mkdir -p $(BUILD))
 $(file >$(BUILD)/flags,$(COMPILE))
@@ -94,16 +94,31 @@ $(BUILD)/eclusa-proxy: $(call objs,proxy/main.c) $(call lib,proxy) $(call lib,po
 
 include tests/module.mk
 
-.PHONY: install
+# The pages keep their places, so that their links hold.
+DOC_PAGES := README.md SECURITY.md CONTRIBUTING.md LICENSE allowlists/README.md \
+	$(wildcard docs/*.md docs/decisions/*.md docs/man/*.1)
+DOC_FOLDERS := docs/man docs/decisions docs allowlists
+ALLOWLISTS := $(wildcard allowlists/*.allow allowlists/*.md)
+
+.PHONY: install uninstall
 install: all
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR) \
-		$(DESTDIR)$(DATADIR)/allowlists $(DESTDIR)$(COMPLETIONDIR)
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(MANDIR)/man1 \
+		$(DESTDIR)$(DATADIR)/allowlists $(DESTDIR)$(COMPLETIONDIR) $(DOC_FOLDERS:%=$(DESTDIR)$(DOCDIR)/%)
 	install -m 0755 $(BUILD)/eclusa $(DESTDIR)$(BINDIR)/eclusa
 	install -m 0755 $(BUILD)/eclusa-netd $(BUILD)/eclusa-proxy $(DESTDIR)$(LIBEXECDIR)/
 	install -m 0644 docs/man/*.1 $(DESTDIR)$(MANDIR)/man1/
-	install -m 0644 README.md SECURITY.md LICENSE docs/*.md $(DESTDIR)$(DOCDIR)/
-	install -m 0644 $(wildcard allowlists/*.allow allowlists/*.md) $(DESTDIR)$(DATADIR)/allowlists/
+	for page in $(DOC_PAGES); do install -m 0644 $$page $(DESTDIR)$(DOCDIR)/$$page || exit 1; done
+	install -m 0644 $(ALLOWLISTS) $(DESTDIR)$(DATADIR)/allowlists/
 	install -m 0644 packaging/completion/eclusa.bash $(DESTDIR)$(COMPLETIONDIR)/eclusa
+# With the PREFIX and DESTDIR of the install. What is not of this version stays, and so do audit logs.
+uninstall:
+	rm -f $(DESTDIR)$(BINDIR)/eclusa $(DESTDIR)$(LIBEXECDIR)/eclusa-netd $(DESTDIR)$(LIBEXECDIR)/eclusa-proxy \
+		$(patsubst docs/man/%,$(DESTDIR)$(MANDIR)/man1/%,$(wildcard docs/man/*.1)) \
+		$(DOC_PAGES:%=$(DESTDIR)$(DOCDIR)/%) $(ALLOWLISTS:%=$(DESTDIR)$(DATADIR)/%) \
+		$(DESTDIR)$(COMPLETIONDIR)/eclusa
+	for folder in $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(DATADIR)/allowlists $(DESTDIR)$(DATADIR) \
+		$(DOC_FOLDERS:%=$(DESTDIR)$(DOCDIR)/%) $(DESTDIR)$(DOCDIR); do \
+		[ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
 
 .PHONY: deps deps-test deps-bench
 deps deps-test deps-bench:
@@ -123,7 +138,7 @@ format:
 clean:
 	rm -rf build
 help:
-	@echo "targets: all demo test check bench san-test fuzz install deps deps-test deps-bench format clean"
+	@echo "targets: all demo test check bench san-test fuzz install uninstall deps deps-test deps-bench format clean"
 	@echo "options: V=1 SAN=1 CC=clang BUILD= DESTDIR= PREFIX=    make demo ONLINE=1"
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

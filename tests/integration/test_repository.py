@@ -146,6 +146,29 @@ def test_install_puts_everything_below_destdir(tmp_path):
     assert (ROOT / "VERSION").read_text().strip() in version.stdout
 
 
+def test_links_of_the_pages_hold_here_and_where_they_are_installed(tmp_path):
+    places = [f"DESTDIR={tmp_path}", "PREFIX=/usr"]
+    assert run("make", "-s", f"BUILD={BUILD}", *places, "install", cwd=ROOT).returncode == 0
+    pages = 0
+    for folder in (ROOT, tmp_path / "usr/share/doc/eclusa"):
+        for page in [*folder.glob("*.md"), *folder.glob("docs/**/*.md"), *folder.glob("allowlists/*.md")]:
+            links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())
+            assert [link for link in links if not (page.parent / link).exists()] == [], page
+            pages += 1
+    assert pages > 20
+    (tmp_path / "usr/bin/other").write_text("kept")
+    done = run("make", "-s", f"BUILD={BUILD}", *places, "uninstall", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["other"]
+    assert not (tmp_path / "usr/share/doc/eclusa").exists() and not (tmp_path / "usr/libexec/eclusa").exists()
+
+
+def test_the_index_of_decisions_is_complete():
+    index = (ROOT / "docs/decisions/README.md").read_text()
+    pages = sorted(path.name for path in ROOT.glob("docs/decisions/0*.md"))
+    assert pages and re.findall(r"\((0[^)]+)\)", index) == pages
+
+
 def test_every_option_of_run_is_in_the_manual_and_the_completion():
     shown = run(f"{BUILD}/eclusa", "run", "--help")
     assert shown.returncode == 0
