@@ -31,7 +31,8 @@ int main(int argc, char **argv)
 		return STATUS_USAGE;
 	}
 	struct slice name = slice_of(argv[1]);
-	if (slice_equal(name, SLICE("--help")) || slice_equal(name, SLICE("-h")))
+	if (slice_equal(name, SLICE("--help")) || slice_equal(name, SLICE("-h")) ||
+		slice_equal(name, SLICE("help")))
 		return print_help(stdout);
 	if (slice_equal(name, SLICE("--version"))) {
 		(void)printf("eclusa %s\n", ECLUSA_VERSION);

@@ -19,7 +19,7 @@ struct arguments {
 	char **words;
 	int at; /* next word */
 	const char *spec_path;
-	bool help;
+	bool help, version;
 };
 
 static void print_help(void)
@@ -68,6 +68,10 @@ static int take_long(struct arguments *a, struct spec *spec, const char *word, s
 		a->help = true;
 		return 0;
 	}
+	if (slice_equal(name, SLICE("version"))) {
+		a->version = true;
+		return 0;
+	}
 	if (slice_equal(name, SLICE("spec"))) {
 		if (value == NULL)
 			value = a->at < a->count ? a->words[a->at++] : NULL;
@@ -111,7 +115,7 @@ static int take_short(
 static int parse(struct arguments *a, struct spec *spec, struct failure *why)
 {
 	int r = 0;
-	while (a->at < a->count && r == 0 && !a->help) {
+	while (a->at < a->count && r == 0 && !a->help && !a->version) {
 		const char *word = a->words[a->at];
 		if (word[0] != '-' || word[1] == '\0')
 			break;
@@ -121,7 +125,7 @@ static int parse(struct arguments *a, struct spec *spec, struct failure *why)
 		r = word[1] == '-' ? take_long(a, spec, word + 2, why)
 				   : take_short(a, spec, word + 1, why);
 	}
-	while (a->at < a->count && r == 0 && !a->help)
+	while (a->at < a->count && r == 0 && !a->help && !a->version)
 		r = spec_add_argument(spec, a->words[a->at++], why);
 	return r;
 }
@@ -147,12 +151,17 @@ static int read_spec(const char *path, struct spec *spec, struct failure *why)
 	return r;
 }
 
-/* Every descriptor of the caller beyond the three would live as long as we do; none of them is ours to hold. */
+/*
+ * Every descriptor of the caller beyond the three would live as long as we do; none of them is ours to hold. Where
+ * standard output is closed its place is taken by what can't be written to, so that output is not lost in silence.
+ */
 static int close_inherited(void)
 {
-	for (int fd = 0; fd < 3; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+	for (int fd = 0; fd < 3; fd++) {
+		int mode = fd == STDOUT_FILENO ? O_RDONLY : O_RDWR;
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", mode) != fd)
 			return -EBADF;
+	}
 	return close_range(3, ~0U, 0) < 0 ? -errno : 0;
 }
 
@@ -167,22 +176,46 @@ static int report_json(const struct result *result, const struct spec *spec)
 	return r;
 }
 
-/* Lines for people; with JSON only what went wrong on our side, as the result has the rest. */
+/* What limits and what guards less than a run of root with a control group has; a person is told on the terminal. */
+static void text_lacks(const struct result *result, struct buf *out)
+{
+	if (result->cgroup == CGROUP_NONE)
+		(void)buf_printf(out,
+			"eclusa: no control group here: limits are per process (--require cgroup "
+			"refuses to run so)\n");
+	if (!result->root && result->has_network)
+		(void)buf_printf(out,
+			"eclusa: as an ordinary user: no packet filter around the proxy, and no user "
+			"id of the sandbox's own\n");
+}
+
+/*
+ * Lines for people; with JSON only what went wrong on our side, as the result has the rest. Being quiet is about hints: that
+ * eclusa failed is always said.
+ */
 static void report_text(const struct result *result, const struct spec *spec, bool failed)
 {
 	struct buf out;
 	buf_init(&out, RESULT_TEXT_BYTES);
-	if (failed)
-		for (size_t i = 0; i < result->error_count; i++)
-			(void)buf_printf(&out, "eclusa: %s\n", result->errors[i]);
+	if (failed || (spec->quiet && !spec->json && result_status(result) == STATUS_FAILED))
+		result_errors_text(result, &out);
 	else if (!spec->json && !spec->quiet)
 		result_text(result, spec, &out);
-	if (!failed && !spec->quiet && result->cgroup == CGROUP_NONE && isatty(STDERR_FILENO))
-		(void)buf_printf(&out,
-			"eclusa: no control group here: limits are per process (--require cgroup "
-			"refuses to run so)\n");
+	if (!failed && !spec->quiet && isatty(STDERR_FILENO))
+		text_lacks(result, &out);
 	(void)file_write_all(STDERR_FILENO, buf_slice(&out)); /* nowhere left to complain */
 	buf_fini(&out);
+}
+
+static int report(const struct result *result, const struct spec *spec, bool failed)
+{
+	report_text(result, spec, failed);
+	int r = spec->json ? report_json(result, spec) : 0;
+	if (r == 0)
+		return result_status(result);
+	(void)fprintf(stderr, "eclusa: the result can't be written to standard output: %s\n",
+		strerror(-r));
+	return STATUS_FAILED;
 }
 
 static int run_spec(struct spec *spec)
@@ -190,11 +223,31 @@ static int run_spec(struct spec *spec)
 	struct failure why = {0};
 	struct result result;
 	int r = sandbox_run(spec, &result, &why);
-	bool failed = r < 0 || result.verdict == VERDICT_SETUP;
-	int status = result_status(&result);
-	report_text(&result, spec, failed);
-	if (spec->json && report_json(&result, spec) < 0)
-		status = STATUS_FAILED;
+	int status = report(&result, spec, r < 0 || result.verdict == VERDICT_SETUP);
+	result_fini(&result);
+	return status;
+}
+
+/* Whoever asked for a result gets one for a wrong call, too: also if the word that asks stands behind what is wrong. */
+static bool wants_json(const struct arguments *a, const struct spec *spec)
+{
+	bool wants = spec->json || a->spec_path != NULL;
+	for (int i = a->at; i < a->count && strcmp(a->words[i], "--") != 0; i++)
+		wants |= strcmp(a->words[i], "--json") == 0 ||
+			slice_starts(slice_of(a->words[i]), SLICE("--spec"));
+	return wants;
+}
+
+static int report_usage(const struct arguments *a, struct spec *spec, const struct failure *why)
+{
+	struct result result = {.exit_code = -1,
+		.cpu_ns = UINT64_MAX,
+		.memory_peak_bytes = UINT64_MAX,
+		.verdict = VERDICT_SETUP};
+	(void)sandbox_id_new(result.id);
+	result_error(&result, "%s", why->text);
+	spec->json = wants_json(a, spec);
+	int status = report(&result, spec, true);
 	result_fini(&result);
 	return status;
 }
@@ -211,8 +264,11 @@ int command_run(int argc, char **argv)
 		(void)failure_errno(&why, r, "can't close inherited descriptors");
 	if (r == 0)
 		r = parse(&a, &spec, &why);
-	if (r == 0 && a.help) {
-		print_help();
+	if (r == 0 && (a.help || a.version)) {
+		if (a.help)
+			print_help();
+		else
+			(void)puts("eclusa " ECLUSA_VERSION);
 		status = fflush(stdout) == 0 ? 0 : STATUS_FAILED;
 		spec_fini(&spec);
 		return status;
@@ -225,7 +281,7 @@ int command_run(int argc, char **argv)
 	if (r == 0)
 		r = spec_check(&spec, &why);
 	if (r < 0)
-		(void)fprintf(stderr, "eclusa: %s\n", why.text);
+		status = report_usage(&a, &spec, &why);
 	else
 		status = run_spec(&spec);
 	spec_fini(&spec);

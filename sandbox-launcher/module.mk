@@ -4,6 +4,7 @@ sandbox_launcher_SOURCES := sandbox-launcher/cgroup.c sandbox-launcher/cgroup_v1
 	sandbox-launcher/launch.c sandbox-launcher/limits.c sandbox-launcher/mounts.c \
 	sandbox-launcher/network.c sandbox-launcher/overlay.c sandbox-launcher/plan.c sandbox-launcher/program.c \
 	sandbox-launcher/record.c sandbox-launcher/resolver.c sandbox-launcher/result.c \
+	sandbox-launcher/result_text.c sandbox-launcher/hint.c sandbox-launcher/upstream.c \
 	sandbox-launcher/run.c sandbox-launcher/spec.c sandbox-launcher/spec_json.c \
 	sandbox-launcher/stream.c sandbox-launcher/supervise.c sandbox-launcher/uids.c sandbox-launcher/userns.c \
 	sandbox-launcher/view.c

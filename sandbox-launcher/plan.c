@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "policy/source.h"
 #include "sandbox-launcher/uids.h"
+#include "sandbox-launcher/upstream.h"
 #include "sandbox-launcher/userns.h"
 
 #include <stdio.h>
@@ -70,7 +71,9 @@ int plan_make(struct plan *p, const struct spec *spec, struct result *result, st
 	view_init(&p->view);
 	cgroup_init(&p->cgroup);
 	p->root = userns_is_initial_root();
-	int r = plan_inputs(p, why);
+	int r = upstream_check(spec, why);
+	if (r == 0)
+		r = plan_inputs(p, why);
 	if (r == 0 && spec->out != NULL) {
 		r = collect_check(spec->out, &p->target, why);
 		p->has_target = r == 0;

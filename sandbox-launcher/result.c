@@ -10,8 +10,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define DENIALS_SHOWN 10
-
 static const struct {
 	const char *name;
 	int status; /* -1: the program's own */
@@ -42,14 +40,30 @@ int result_status(const struct result *r)
 	return r->signal > 0 ? 128 + r->signal : r->exit_code;
 }
 
+/* @return whether there was room. */
+static bool add_line(char **lines, size_t *count, size_t max, const char *format, va_list args)
+{
+	if (*count >= max)
+		return false;
+	if (vasprintf(&lines[*count], format, args) >= 0)
+		(*count)++;
+	return true;
+}
+
 void result_error(struct result *r, const char *format, ...)
 {
-	if (r->error_count >= RESULT_ERRORS_MAX)
-		return;
 	va_list args;
 	va_start(args, format);
-	if (vasprintf(&r->errors[r->error_count], format, args) >= 0)
-		r->error_count++;
+	r->errors_left_out +=
+		!add_line(r->errors, &r->error_count, RESULT_ERRORS_MAX, format, args);
+	va_end(args);
+}
+
+void result_hint(struct result *r, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	(void)add_line(r->hints, &r->hint_count, RESULT_HINTS_MAX, format, args);
 	va_end(args);
 }
 
@@ -61,6 +75,10 @@ void result_fini(struct result *r)
 	audit_summary_fini(&r->network);
 	for (size_t i = 0; i < r->error_count; i++)
 		free(r->errors[i]);
+	for (size_t i = 0; i < r->hint_count; i++)
+		free(r->hints[i]);
+	free(r->profile);
+	free(r->audit_path);
 	*r = (struct result){0};
 }
 
@@ -163,26 +181,51 @@ static void json_artifacts(struct json *j, const struct collected *c)
 	json_array_end(j);
 }
 
-static void json_denials(struct json *j, const struct audit_summary *n)
+/* One distinct denial or failure, and where the rule goes that would admit it. */
+static void json_denial(struct json *j, const struct audit_denial *d, const struct result *r,
+	const struct spec *spec)
 {
-	json_array(j, "denials");
-	for (size_t i = 0; i < n->denial_count; i++) {
-		const struct audit_denial *d = &n->denials[i];
-		json_object(j, NULL);
-		json_known_text(j, "reason", d->reason);
-		json_known_text(j, "detail", d->detail);
-		json_known_text(j, "method", d->method);
-		json_known_text(j, "host", d->host);
-		if (d->port != 0)
-			json_uint(j, "port", d->port);
-		json_known_text(j, "path", d->path);
-		json_known_text(j, "rule", d->rule);
-		json_known_text(j, "rule_place", d->rule_place);
-		json_known_text(j, "class", d->address_class);
-		json_known_text(j, "allow", d->suggestion);
-		json_uint(j, "count", d->count);
-		json_object_end(j);
+	char file[RESULT_FILE_BYTES];
+	json_object(j, NULL);
+	json_known_text(j, "reason", d->reason);
+	json_known_text(j, "detail", d->detail);
+	json_known_text(j, "method", d->method);
+	json_known_text(j, "host", d->host);
+	if (d->port != 0)
+		json_uint(j, "port", d->port);
+	json_known_text(j, "path", d->path);
+	json_known_text(j, "rule", d->rule);
+	json_known_text(j, "rule_place", d->rule_place);
+	json_known_text(j, "class", d->address_class);
+	json_known_text(j, "allow", d->suggestion);
+	if (d->suggestion != NULL && result_rule_file(spec, d, file, sizeof(file))) {
+		json_text(j, "allow_file", file);
+		json_known_text(j, "allow_profile", r->profile);
 	}
+	json_uint(j, "count", d->count);
+	json_object_end(j);
+}
+
+static void json_denials(struct json *j, const struct result *r, const struct spec *spec)
+{
+	const struct audit_summary *n = &r->network;
+	json_array(j, "denials");
+	for (size_t i = 0; i < n->denial_count; i++)
+		json_denial(j, &n->denials[i], r, spec);
+	json_array_end(j);
+	json_uint(j, "denials_left_out", n->denials_left_out);
+	json_array(j, "failures");
+	for (size_t i = 0; i < n->failure_count; i++)
+		json_denial(j, &n->failures[i], r, spec);
+	json_array_end(j);
+	json_uint(j, "failures_left_out", n->failures_left_out);
+}
+
+static void json_lines(struct json *j, const char *key, char *const *lines, size_t count)
+{
+	json_array(j, key);
+	for (size_t i = 0; i < count; i++)
+		json_text(j, NULL, lines[i]);
 	json_array_end(j);
 }
 
@@ -200,8 +243,6 @@ static void json_network(struct json *j, const struct result *r)
 	if (r->has_network)
 		json_bool(j, "dial_guard", r->root);
 	json_object_end(j);
-	json_denials(j, &r->network);
-	json_uint(j, "denials_left_out", r->network.denials_left_out);
 }
 
 static void json_limits(struct json *j, const struct result *r, const struct spec *spec)
@@ -258,97 +299,15 @@ int result_json(const struct result *r, const struct spec *spec, struct buf *out
 	json_object_end(&j);
 	json_artifacts(&j, &r->collected);
 	json_network(&j, r);
+	json_denials(&j, r, spec);
+	if (r->audit_path == NULL)
+		json_null(&j, "audit");
+	else
+		json_text(&j, "audit", r->audit_path);
 	json_limits(&j, r, spec);
-	json_array(&j, "errors");
-	for (size_t i = 0; i < r->error_count; i++)
-		json_text(&j, NULL, r->errors[i]);
-	json_array_end(&j);
+	json_lines(&j, "errors", r->errors, r->error_count);
+	json_uint(&j, "errors_left_out", r->errors_left_out);
+	json_lines(&j, "hints", r->hints, r->hint_count);
 	json_object_end(&j);
 	return buf_append(out, SLICE("\n"));
-}
-
-static void text_time(uint64_t ns, char *to, size_t capacity)
-{
-	if (ns % NS_PER_SEC == 0)
-		(void)snprintf(to, capacity, "%llu s", (unsigned long long)(ns / NS_PER_SEC));
-	else
-		(void)snprintf(to, capacity, "%llu ms", (unsigned long long)(ns / NS_PER_MS));
-}
-
-/* A value four times the present one, as the option takes it. */
-static void text_more_time(uint64_t ns, char *to, size_t capacity)
-{
-	if (ns * 4 % NS_PER_SEC == 0)
-		(void)snprintf(to, capacity, "%llus", (unsigned long long)(ns * 4 / NS_PER_SEC));
-	else
-		(void)snprintf(to, capacity, "%llums", (unsigned long long)(ns * 4 / NS_PER_MS));
-}
-
-static void text_limit(const struct result *r, const struct spec *spec, struct buf *out)
-{
-	char now[32], more[32];
-	switch (r->verdict) {
-	case VERDICT_WALL:
-	case VERDICT_CPU: {
-		bool wall = r->verdict == VERDICT_WALL;
-		uint64_t ns = wall ? spec->timeout_ns : spec->cpu_time_ns;
-		text_time(ns, now, sizeof(now));
-		text_more_time(ns, more, sizeof(more));
-		(void)buf_printf(out, "eclusa: %s limit %s: %s %s\n", wall ? "wall" : "cpu", now,
-			wall ? "--timeout" : "--cpu-time", more);
-		return;
-	}
-	case VERDICT_OOM:
-		result_size(spec->memory_bytes, now, sizeof(now));
-		result_size(spec->memory_bytes * 4, more, sizeof(more));
-		(void)buf_printf(out, "eclusa: memory limit %s: --memory %s\n", now, more);
-		return;
-	case VERDICT_PIDS:
-		(void)buf_printf(out, "eclusa: process limit %u: --pids-limit %u\n",
-			spec->pids_limit, spec->pids_limit * 4);
-		return;
-	case VERDICT_DISK: /* which folder, and the flag, is among the errors */
-	case VERDICT_OK:
-	case VERDICT_EXIT:
-	case VERDICT_SIGNAL:
-	case VERDICT_OUTPUT:
-	case VERDICT_SETUP:
-	case VERDICT_SUPERVISOR:
-	case VERDICT_COUNT:
-		return;
-	}
-}
-
-static void text_denial(const struct audit_denial *d, struct buf *out)
-{
-	char host[300], method[40], path[300];
-	const char *shown =
-		d->host == NULL ? "" : slice_escape(slice_of(d->host), host, sizeof(host));
-	(void)buf_printf(out, "eclusa: denied %s%s%s",
-		d->method == NULL ? "" : slice_escape(slice_of(d->method), method, sizeof(method)),
-		d->method == NULL ? "" : " ", shown);
-	if (d->port != 0)
-		(void)buf_printf(out, ":%u", d->port);
-	if (d->path != NULL)
-		(void)buf_printf(out, "%s", slice_escape(slice_of(d->path), path, sizeof(path)));
-	if (d->address_class != NULL)
-		(void)buf_printf(
-			out, "%spackets (%s)", d->host == NULL ? "" : " ", d->address_class);
-	(void)buf_printf(out, ": %s", d->reason == NULL ? "deny" : d->reason);
-	if (d->count > 1)
-		(void)buf_printf(out, ", %llu times", (unsigned long long)d->count);
-	if (d->suggestion != NULL)
-		(void)buf_printf(out, "; --allow '%s' admits it", d->suggestion);
-	(void)buf_append(out, SLICE("\n"));
-}
-
-void result_text(const struct result *r, const struct spec *spec, struct buf *out)
-{
-	for (size_t i = 0; i < r->network.denial_count && i < DENIALS_SHOWN; i++)
-		text_denial(&r->network.denials[i], out);
-	if (r->network.denial_count > DENIALS_SHOWN || r->network.denials_left_out > 0)
-		(void)buf_printf(out, "eclusa: more denials are in the audit log\n");
-	text_limit(r, spec, out);
-	for (size_t i = 0; i < r->error_count; i++)
-		(void)buf_printf(out, "eclusa: %s\n", r->errors[i]);
 }

@@ -24,6 +24,8 @@ enum verdict {
 };
 
 #define RESULT_ERRORS_MAX 64
+#define RESULT_HINTS_MAX  16
+#define RESULT_FILE_BYTES 512
 
 /** Zero-initialise; result_fini(). UINT64_MAX = not known. */
 struct result {
@@ -40,9 +42,15 @@ struct result {
 	bool has_network;
 	struct audit_summary network;
 	enum cgroup_kind cgroup;
-	bool root; /* else no dial guard, no separate uid */
+	bool root;          /* else no dial guard, no separate uid */
+	int write_error[2]; /* errno of writing to the caller's stdout, stderr; 0 = none */
+	char *profile;      /* of the policy; NULL = no network */
+	char *audit_path;   /* NULL: there is no log */
 	char *errors[RESULT_ERRORS_MAX];
 	size_t error_count;
+	size_t errors_left_out;
+	char *hints[RESULT_HINTS_MAX]; /* what to try next; no errors of the run */
+	size_t hint_count;
 };
 
 #define result_size spec_format_size
@@ -52,11 +60,21 @@ const char *verdict_name(enum verdict v);
 int result_status(const struct result *r);
 /** Add a line (cut when there are too many). */
 void result_error(struct result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** Add a line of advice (cut when there are too many). */
+void result_hint(struct result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void result_fini(struct result *r);
 
 /** Append the JSON object, with a newline. @return 0 or negative errno. */
 int result_json(const struct result *r, const struct spec *spec, struct buf *out);
-/** Append what a person needs to know: denials with the rule that admits them, the limit that fired, errors. */
+/**
+ * Where a rule that admits a denied request has to go when the rules come from --policy.
+ * @return false: on the command line. @ret_file the file of the rule that came nearest, else what --policy names
+ */
+bool result_rule_file(
+	const struct spec *spec, const struct audit_denial *d, char *ret_file, size_t capacity);
+/** Append what a person needs to know: denials with the rule that admits them, failures, the limit that fired, errors, hints. */
 void result_text(const struct result *r, const struct spec *spec, struct buf *out);
+/** Append the errors alone. */
+void result_errors_text(const struct result *r, struct buf *out);
 
 #endif

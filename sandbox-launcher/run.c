@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "ipc/fault.h"
 #include "sandbox-launcher/env.h"
+#include "sandbox-launcher/hint.h"
 #include "sandbox-launcher/network.h"
 #include "sandbox-launcher/plan.h"
 #include "sandbox-launcher/record.h"
@@ -13,6 +14,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -96,6 +98,19 @@ static int start_program(struct run *run, struct failure *why)
 	return launch(&job, &options, &run->launched, why);
 }
 
+/* Where the log of this run is, absolute; NULL when that can't be told. Takes no part in writing it. */
+static char *audit_path(const struct record *record)
+{
+	char link[32], folder[PATH_MAX];
+	char *path = NULL;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", record->folder);
+	ssize_t len = readlink(link, folder, sizeof(folder));
+	if (len <= 0 || len == (ssize_t)sizeof(folder) ||
+		asprintf(&path, "%.*s/%s", (int)len, folder, record->name) < 0)
+		return NULL;
+	return path;
+}
+
 /* Everything up to the program's first instruction; a failure of any step means that it never runs. */
 static int run_start(struct run *run, struct failure *why)
 {
@@ -104,11 +119,15 @@ static int run_start(struct run *run, struct failure *why)
 		return r;
 	run->result->root = run->plan.root;
 	run->result->has_network = run->plan.profile != NULL;
+	if (run->result->has_network)
+		run->result->profile =
+			strdup(profile_name(run->plan.profile)); /* only for people */
 	fault_point("launch-planned");
 	r = record_start(&run->record, &run->plan, run->result->id, why);
 	if (r < 0)
 		return r;
 	run->recorded = true;
+	run->result->audit_path = audit_path(&run->record);
 	r = start_network(run, why);
 	if (r == 0)
 		r = plan_prepare(&run->plan, run->result->id, why);
@@ -145,30 +164,26 @@ static void collect(struct run *run)
 	}
 }
 
-/* A program that does not find a file of the caller's should say how to show it. */
-static void hint_inputs(struct run *run)
+/*
+ * Output that the caller did not get makes the run fail, whatever the program said. A reader that went away is another
+ * thing: the program learnt it by SIGPIPE, as it would have without us.
+ */
+static void judge_output(struct run *run)
 {
-	const struct spec *spec = run->spec;
-	for (size_t i = 0; i < spec->argv.count && run->result->verdict == VERDICT_EXIT; i++) {
-		const char *word = spec->argv.items[i];
-		struct stat st;
-		bool inside = slice_starts(slice_of(word), SLICE("/usr/")) ||
-			slice_starts(slice_of(word), SLICE("/bin/")) ||
-			slice_starts(slice_of(word), SLICE("/etc/")) ||
-			slice_starts(slice_of(word), SLICE("/proc/"));
-		bool shown = false;
-		for (size_t k = 0; k < run->plan.input_count; k++)
-			shown = shown || strcmp(run->plan.inputs[k].name, word) == 0 ||
-				(slice_starts(slice_of(word), SLICE("/work/")) &&
-					strcmp(run->plan.inputs[k].name, word + 6) == 0);
-		if ((i == 0 && strchr(word, '/') == NULL) || inside || shown ||
-			stat(word, &st) < 0 || !S_ISREG(st.st_mode))
+	static const char *const names[] = {"standard output", "standard error"};
+	struct result *result = run->result;
+	for (int i = 0; i < 2; i++) {
+		int error = result->write_error[i];
+		bool piped = result->verdict == VERDICT_SIGNAL && result->signal == SIGPIPE;
+		if (error == EPIPE && piped)
+			result_hint(result, "%s: nobody reads it any more", names[i]);
+		if (error == 0 || error == EPIPE)
 			continue;
-		char text[256];
-		(void)slice_escape(slice_of(word), text, sizeof(text));
-		result_error(run->result,
-			"%s is a file of yours that the sandbox does not see: --in %s", text, text);
-		return;
+		result_error(result, "%s can't be written: %s", names[i], strerror(error));
+		if (piped || result->verdict == VERDICT_OK || result->verdict == VERDICT_EXIT) {
+			result->verdict = VERDICT_OUTPUT;
+			result->decided = 1;
+		}
 	}
 }
 
@@ -218,9 +233,11 @@ static void run_end(struct run *run)
 	supervise_judge(&options, &run->seen);
 	if (run->result->verdict != VERDICT_SETUP && run->result->verdict != VERDICT_SUPERVISOR)
 		collect(run);
-	hint_inputs(run);
+	judge_output(run);
 	finish_network(run, &counters);
 	finish_record(run, &counters);
+	bool never_ran = run->seen.reported && run->seen.report.kind == INIT_REPORT_EXEC_FAILED;
+	hint_run(&run->plan, never_ran ? run->seen.report.value : 0, run->result);
 }
 
 int sandbox_run(const struct spec *spec, struct result *ret, struct failure *why)

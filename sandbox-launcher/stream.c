@@ -77,6 +77,7 @@ void stream_write(struct stream *s)
 	}
 	if (errno == EINTR || errno == EAGAIN)
 		return;
+	s->write_error = errno;
 	buf_clear(&s->kept);
 	s->closes_from = true;
 	s->from = -1;

@@ -16,7 +16,8 @@ struct stream {
 	bool closes_from; /* whoever reads is gone: the program should learn by SIGPIPE */
 	struct buf kept;  /* captured bytes, or those still to be passed on */
 	uint64_t limit;
-	uint64_t total; /* bytes that the program wrote */
+	uint64_t total;  /* bytes that the program wrote */
+	int write_error; /* errno with which passing on ended; 0 = none */
 };
 
 void stream_init(struct stream *s, int from, int to, uint64_t limit);

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -78,6 +79,9 @@ static void read_signals(struct loop *l)
 		l->last_signal = number;
 		(void)syscall(SYS_pidfd_send_signal, l->launched->pidfd, number, NULL,
 			0); /* init passes it on */
+		if (number == SIGINT && !l->options->spec->quiet && isatty(STDERR_FILENO))
+			(void)dprintf(STDERR_FILENO,
+				"eclusa: waiting for the program to end; ^C again ends it\n");
 	}
 }
 
@@ -192,6 +196,7 @@ static void keep_output(struct loop *l)
 	struct result *result = l->options->result;
 	for (int i = 0; i < 2; i++) {
 		struct stream *s = &l->streams[STREAM_OUT + i];
+		result->write_error[i] = s->write_error;
 		if (s->to < 0) {
 			result->cut[i] = stream_cut(s);
 			result->output[i] = s->kept;
