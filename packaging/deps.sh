@@ -4,6 +4,7 @@
 #   packaging/deps.sh deps          what builds and runs, the demo included
 #   packaging/deps.sh deps-test     what the tests need beyond that
 #   packaging/deps.sh deps-bench    what the benchmarks need beyond that
+#   packaging/deps.sh deps-v2       what the tests under cgroup v2, in an emulated machine, need beyond deps
 #
 # Several sets may be named. Exit status: 0 nothing is missing (any more); 1 something is missing and could
 # not be installed (not root, or apt failed): what would be installed is printed; 2 usage.
@@ -18,9 +19,10 @@ set_deps_test=(libcmocka-dev python3-pytest python3-requests python3-cryptograph
 	python3-setuptools python3-wheel nftables curl strace
 	clang clang-format libclang-rt-14-dev shellcheck mandoc universal-ctags)
 set_deps_bench=(bubblewrap crun linux-perf)
+set_deps_v2=(qemu-system-x86 busybox-static kmod cpio)
 
 usage() {
-	sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+	sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 }
 
@@ -61,6 +63,7 @@ for set_name in "$@"; do
 		command -v npm >/dev/null || packages+=(nodejs npm)
 		;;
 	deps-bench) packages+=("${set_deps_bench[@]}") ;;
+	deps-v2) packages+=("${set_deps_v2[@]}") ;;
 	*) usage ;;
 	esac
 done

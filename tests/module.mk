@@ -71,10 +71,15 @@ bench-build: $(BENCH_BINARIES)
 tests-build: all unit
 replay-build: $(REPLAY_BINARIES)
 
-.PHONY: test check bench
+.PHONY: test test-v2 check bench
 test:
 	@packaging/deps.sh deps deps-test
 	@tests/run.sh
+# Control groups of version 2, in an emulated machine: not part of `test`.
+test-v2:
+	@packaging/deps.sh deps deps-v2
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) tests/v2/run.sh
 check:
 	@tests/check.sh
 bench:
