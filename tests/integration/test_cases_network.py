@@ -345,3 +345,17 @@ def test_the_programs_are_the_ones_beside_eclusa(lab):
     run = run_eclusa(lab, [], ["/bin/echo", "fine"], env={"PATH": f"{evil}:/usr/bin:/bin"})
     assert (run.status, run.output) == (0, "fine\n"), run.report()
     assert os.path.getsize(folder) == 0
+
+
+def test_limits_for_laboratories_reach_the_proxy(lab, who):
+    """docs/limits.md: ECLUSA_LIMITS in the environment of eclusa."""
+    ask = """
+import os, socket, time, urllib.parse
+where = urllib.parse.urlsplit(os.environ["http_proxy"])
+with socket.create_connection((where.hostname, where.port)) as s:
+    s.send(b"GET http://")
+    start = time.monotonic()
+    print(s.recv(100).split(b" ")[1].decode(), time.monotonic() - start < 5)
+"""
+    run = run_eclusa(lab, [], ["/usr/bin/python3", "-c", ask], user=who, env={"ECLUSA_LIMITS": "header_ms=300"})
+    assert (run.status, run.output) == (0, "408 True\n"), run.report()
