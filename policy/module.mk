@@ -6,3 +6,4 @@ policy_SOURCES += policy/admits.c
 policy_SOURCES += policy/matcher.c policy/matcher_paths.c policy/suffix.c policy/alabel.c \
 	policy/cover.c policy/lint.c
 policy_SOURCES += policy/ask.c policy/explain.c policy/canonical.c policy/witness.c policy/diff.c policy/diff_change.c policy/format.c policy/format_word.c
+policy_SOURCES += policy/opens.c

@@ -115,6 +115,13 @@ bool policy_admits_name(const struct policy *p, const struct host *host, uint64_
  */
 enum reason policy_admit_address(const struct rule *rule, const struct address *a);
 
+/**
+ * A rule that allows something on this host, port and scheme and whose addr= names the address; NULL: there is none. For a tunnel,
+ * which is dialled before its requests are known; each request's own rule has to admit the address again.
+ */
+const struct rule *policy_rule_opening(
+	const struct profile *p, const struct policy_question *q, const struct address *a);
+
 /** Call @visit for every prefix that some rule's addr= opens, with its ports (packet filter). */
 typedef void policy_visit_opened(
 	const struct cidr *prefix, uint16_t port_first, uint16_t port_last, void *arg);

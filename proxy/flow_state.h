@@ -88,7 +88,9 @@ struct flow {
 	struct dial *dial;
 	struct keeper_wait leaf;
 	bool leaf_failed;
-	struct address destination;      /* connected, or the one that was refused */
+	struct address destination; /* connected, or the one that was refused */
+	const struct rule
+		*destination_rule;       /* the last that was found to admit the connected one */
 	char refused[FLOW_DETAIL_BYTES]; /* addresses that the guard refused, for the record */
 	struct tls_info *tls_info;       /* heap */
 	struct flow_fault *fault; /* heap: how setting up the tunnel failed, to be said inside */

@@ -153,12 +153,17 @@ static enum flow_progress judge_connect(struct flow *f)
 }
 
 /** Of the addresses that the connection has, does this rule open the one? */
-static bool rule_admits(const struct flow *f, const struct rule *rule, enum reason *ret_reason)
+static bool rule_admits(struct flow *f, const struct rule *rule, enum reason *ret_reason)
 {
-	if (f->upstream == NULL || rule == f->rule)
+	struct guard_target target = {.address = &f->destination, .port = f->port};
+	struct admitted_address admitted;
+	if (f->upstream == NULL || rule == f->destination_rule)
 		return true;
-	*ret_reason = policy_admit_address(rule, &f->destination);
-	return reason_allows(*ret_reason);
+	*ret_reason = REASON_ERROR_INTERNAL; /* unless it is refused */
+	if (guard_admit(&f->worker->guard, rule, &target, &admitted, ret_reason) != GUARD_ADMITTED)
+		return false;
+	f->destination_rule = rule;
+	return true;
 }
 
 static bool repeatable(const struct http1_request *r)

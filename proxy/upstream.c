@@ -2,6 +2,7 @@
 #include "proxy/flow_state.h"
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "ipc/fault.h"
 
 #include <assert.h>
@@ -45,6 +46,17 @@ static bool worse(enum reason a, enum reason b)
 	return a == REASON_DENY_ADDRESS_METADATA && b != REASON_DENY_ADDRESS_METADATA;
 }
 
+/** The rule by which an address is judged: the request's; for a tunnel that has none yet, any that opens it. */
+static const struct rule *rule_for(const struct flow *f, const struct address *a)
+{
+	if (!f->tunnel || f->open || reason_allows(policy_admit_address(f->rule, a)))
+		return f->rule;
+	const struct policy_question q = {
+		.host = &f->host, .port = f->port, .scheme = f->scheme, .now_ms = clock_wall_ms()};
+	const struct rule *opening = policy_rule_opening(f->sandbox->profile, &q, a);
+	return opening != NULL ? opening : f->rule;
+}
+
 static enum flow_progress guard_all(struct flow *f, const struct address *addresses, size_t count)
 {
 	enum reason reason = REASON_ALLOW_RULE;
@@ -56,7 +68,7 @@ static enum flow_progress guard_all(struct flow *f, const struct address *addres
 	for (size_t i = 0; f->admitted != NULL && i < count; i++) {
 		struct guard_target target = {.address = &addresses[i], .port = f->port};
 		enum reason here = REASON_DENY_ADDRESS_PRIVATE;
-		switch (guard_admit(&f->worker->guard, f->rule, &target,
+		switch (guard_admit(&f->worker->guard, rule_for(f, &addresses[i]), &target,
 			&f->admitted[f->admitted_count], &here)) {
 		case GUARD_ADMITTED:
 			f->admitted_count++;
@@ -193,6 +205,7 @@ enum flow_progress flow_step_dial(struct flow *f)
 	if (status == DIAL_WAIT)
 		return FLOW_WAIT;
 	f->destination = address;
+	f->destination_rule = NULL; /* asked again for the request */
 	int fd = dial_take(f->dial);
 	dial_free(ptr_take(f->dial));
 	return status == DIAL_CONNECTED ? connected(f, fd) : dial_failed(f, &address, error);
