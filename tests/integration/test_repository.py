@@ -189,7 +189,7 @@ def test_the_page_of_limits_names_those_of_the_code():
     page = (ROOT / "docs/limits.md").read_text()
     named = set(re.findall(r"`([A-Z0-9]+_[A-Z0-9_]+)`", page))
     defined = set(re.findall(r"#define\s+([A-Z0-9_]+)", sources("*/*.[ch]")))
-    assert sorted(named - defined) == []
+    assert sorted(name for name in named - defined if not name.startswith("RLIMIT_")) == []  # those are the kernel's
     wanted = set(re.findall(r"#define ([A-Z0-9_]+) +[(\d\\I]", sources("proxy/limits.h")))
     assert len(wanted) > 20
     assert sorted(wanted - named) == []
