@@ -80,12 +80,16 @@ static bool ends_in_root(struct slice name)
 	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/** Lower case, without the root's dot. */
+/** Lower case, without the root's dot. A word without dots may become another one: tcp, any, ip. */
 static void write_target(struct slice word, struct buf *to)
 {
 	struct slice name = word;
 	struct slice ports;
 	bool has_ports = slice_split(word, ':', &name, &ports);
+	if (slice_find(name, '.') < 0) {
+		(void)buf_append(to, word);
+		return;
+	}
 	size_t len = name.len - (ends_in_root(name) ? 1 : 0);
 	for (size_t i = 0; i < len; i++) {
 		char c = ascii_lower(name.ptr[i]);

@@ -26,6 +26,31 @@ _eclusa_run() { # current word, previous word
 		--audit-dir --upstream-ca --resolver --hosts --spec --help --' -- "$1")
 }
 
+_eclusa_policy() { # current word, previous word, tool
+	local options='--json --help'
+	case $2 in
+	--policy) options='' ;;
+	--allow | --profile | --at)
+		return
+		;;
+	esac
+	if [ -n "$options" ]; then
+		case $3 in
+		lint) options+=' --strict --sarif --at' ;;
+		explain) options+=' --policy --allow --at' ;;
+		show) options+=' --profile' ;;
+		diff) options+=' --at' ;;
+		fmt) options+=' --check --write' ;;
+		esac
+	fi
+	if [ -n "$options" ] && [[ $1 == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$1")
+		return
+	fi
+	compopt -o filenames
+	mapfile -t COMPREPLY < <(compgen -f -- "$1")
+}
+
 _eclusa() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} index
 	COMPREPLY=()
@@ -49,10 +74,9 @@ _eclusa() {
 		;;
 	policy)
 		if [ "$COMP_CWORD" -eq 2 ]; then
-			mapfile -t COMPREPLY < <(compgen -W 'lint' -- "$current")
+			mapfile -t COMPREPLY < <(compgen -W 'lint test explain show diff fmt --help' -- "$current")
 		else
-			compopt -o filenames
-			mapfile -t COMPREPLY < <(compgen -f -- "$current")
+			_eclusa_policy "$current" "$previous" "${COMP_WORDS[2]}"
 		fi
 		;;
 	esac

@@ -24,6 +24,7 @@ static const char *const layouts[][2] = {
 	{"use g query=deny expires=2030-01-01 stray\n",
 		"use g query=deny expires=2030-01-01 stray\n"},
 	{"\\\nallow a.test\n", "allow a.test\n"},
+	{"allow tCp X.test GET\nallow Any\n", "allow tCp X.test GET\nallow Any\n"},
 	{"allow A.te..\nallow *.\n", "allow a.te..\nallow *.\n"},
 };
 
