@@ -11,7 +11,9 @@ import subprocess
 import pytest
 
 from lab.eclusa import program
-from lab.world import POLICY
+from lab.exchanges import END, exchange, fetch, response, send
+from lab.oracles import Batch
+from lab.world import ORIGIN, POLICY
 from test_cases_names import ALLOWED, REFUSED
 
 
@@ -44,12 +46,59 @@ def test_refused(bench, case):
     assert said["verdict"] == "deny" and said["reason"] in codes, said
 
 
+# What only bytes on a connection can be: a request line of more than three parts, a path without a host, a version's place.
+ONLY_ON_THE_WIRE = {"A10-malformed-blank-443", "A09-no-scheme"}
+
+
+def test_the_proxy_gives_the_same_reasons(lab, bench):
+    """Reason by reason against what the proxy writes down, one sandbox for all."""
+    cases = {c: steps for c, (steps, _, _) in REFUSED.items() if c != "A07-byte-00" and c not in ONLY_ON_THE_WIRE}
+    batch = Batch(lab, [exchange(name, steps) for name, steps in cases.items()])
+    different = []
+    for case, steps in cases.items():
+        reason = batch.events(case)[0]["status_code"]
+        said = explain("--policy", bench, "--", "bench", *words_of(steps))
+        if said["reason"] != reason:
+            different.append((case, reason, said["reason"]))
+    assert not different
+
+
 @pytest.mark.parametrize("case", ALLOWED)
 def test_allowed(bench, case):
     spelled, one_form = ALLOWED[case]
     for method, target in (("CONNECT", f"{spelled}:443"), ("GET", f"https://{spelled}/{case}")):
         said = explain("--policy", bench, "bench", method, target)
         assert (said["verdict"], said["reason"], said["request"]["host"]) == ("allow", "allow.rule", one_form), said
+
+
+PATHS = f"""policy 1
+[profile p]
+allow allowed.test:80,443 GET /v1/** query=deny addr={ORIGIN}/32
+deny allowed.test GET /v1/secret
+deny old.test /x
+allow old.test expires=2020-01-01 addr={ORIGIN}/32
+"""
+URLS = [f"{scheme}://{rest}" for scheme in ("http", "https") for rest in (
+    "allowed.test/v1/x", "allowed.test/v1/./y/../x", "allowed.test/v2", "allowed.test/v1/x?q", "allowed.test/v1/a%2fb",
+    "allowed.test/v1/..%2fx", "allowed.test/v1/%zz", "allowed.test/v1/secret", "allowed.test/v1//secret", "old.test/x",
+    "old.test/y", "other.test/..%2fx", "allowed.test:444/v1/x")]
+
+
+def test_the_proxy_gives_the_same_reasons_to_paths(lab):
+    """In a tunnel and in absolute form, which judge in a different order."""
+    def visit(url):
+        scheme, host, path = re.fullmatch(r"(https?)://([^/]+)(/.*)", url).groups()
+        name, _, port = host.partition(":")
+        if scheme == "https":
+            return exchange(url, fetch(name, path, int(port or 443)))
+        return exchange(url, send(f"GET {url} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"), response(), END)
+
+    policy = lab.write("paths.allow", PATHS)
+    batch = Batch(lab, [visit(url) for url in URLS], policy=policy)
+    for url in URLS:
+        events = batch.events(url)
+        assert len(events) == 1, batch.explain(url)
+        assert explain("--policy", policy, "GET", url)["reason"] == events[0]["status_code"], batch.explain(url)
 
 
 def test_a_door_makes_no_difference(bench):
