@@ -41,7 +41,7 @@ static void print_help(void)
 	}
 	(void)puts(
 		"      --spec FILE              read the run from a JSON document; - is standard input\n"
-		"      --help                   print this\n\n"
+		"      --help, --version        print this, or the version\n\n"
 		"Exit status: the program's; 124 wall limit, 137 memory, 152 processor time, 125 a failure of\n"
 		"eclusa, 126 and 127 as shells, 128+n signal n.");
 }

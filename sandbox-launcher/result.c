@@ -41,7 +41,8 @@ int result_status(const struct result *r)
 }
 
 /* @return whether there was room. */
-static bool add_line(char **lines, size_t *count, size_t max, const char *format, va_list args)
+__attribute__((format(printf, 4, 0))) static bool add_line(
+	char **lines, size_t *count, size_t max, const char *format, va_list args)
 {
 	if (*count >= max)
 		return false;

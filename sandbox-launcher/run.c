@@ -154,6 +154,10 @@ static void collect(struct run *run)
 		result->collected.failed++;
 		result_error(result, "%s", why.text);
 	}
+	if (result->collected.failed > 0)
+		result_error(result,
+			"%u of the results lost: they could not be put into %s, where %zu are",
+			result->collected.failed, run->spec->out, result->collected.count);
 	struct slice rest = buf_slice(&result->collected.skipped), line;
 	while (slice_split(rest, '\n', &line, &rest))
 		result_error(result, "/out/%.*s", (int)line.len, line.ptr);

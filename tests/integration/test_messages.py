@@ -4,6 +4,7 @@ Each is one behaviour with its opposite: a hint that can't be followed is worse 
 """
 import json
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -115,12 +116,60 @@ def test_a_reader_who_went_away_is_named(desk):
         assert (status, err) == (128 + signal.SIGPIPE, said)
 
 
+def test_results_that_are_lost_are_counted_and_the_folder_named(desk):
+    desk.write("src/a", "old")
+    args = ["--out", "src", "--", "sh", "-c", "echo new | tee /out/a >/out/b"]
+    status, _, err = desk.run(*args)
+    assert status == 125
+    assert "eclusa: 1 of the results lost: they could not be put into src, where 1 are\n" in err
+    assert "/out/a: exists in the target folder: --overwrite" in err
+    for name in ("a", "b"):
+        os.unlink(os.path.join(desk.folder, "src", name))
+
+
 def test_input_that_waits_is_named(desk):
     path = os.path.join(desk.folder, "fetch.py")
     for args, said in ((["--", "wc", "-l"], True), (["-q", "--", "wc", "-l"], False), (["-i", "--", "wc", "-l"], False)):
         with open(path, "rb") as file:
             assert ("-i passes it" in desk.run(*args, stdin=file)[2]) == said
     assert "-i passes it" not in desk.run("--", "wc", "-l")[2]
+
+
+def terminal(words, after=None, signals=0):
+    """Runs @words with a terminal as standard error; sends SIGINT once @after is on it. @return status, what was on it."""
+    main, side = pty.openpty()
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=side) as process:
+        os.close(side)
+        seen = b""
+        while True:
+            try:
+                chunk = os.read(main, 4096)
+            except OSError:  # the last holder of the other side is gone
+                break
+            seen += chunk
+            if signals and after in seen:
+                process.send_signal(signal.SIGINT)
+                after, signals = b"^C again", signals - 1
+        status = process.wait(timeout=60)
+    os.close(main)
+    return status, seen.decode()
+
+
+def test_a_first_interrupt_says_what_a_second_one_does(desk):
+    words = [program(), "run", "--audit-dir", os.path.join(desk.folder, "audit"), "--",
+             "sh", "-c", "trap '' INT; echo up >&2; sleep 30"]
+    status, seen = terminal(words, b"up", 2)
+    assert status == 128 + signal.SIGINT
+    assert seen.count("eclusa: waiting for the program to end; ^C again ends it") == 1
+
+
+def test_a_terminal_is_told_what_an_ordinary_user_lacks(lab):
+    for user, said in ((61234, 1), (None, 0)):
+        audit = tempfile.mkdtemp(prefix="audit-", dir=lab.folder)
+        start = Launch(lab, ["run", *network_args(lab, audit, ["allowed.test"]), "--", "true"], user=user, audit_dir=audit)
+        status, seen = terminal(start.words)
+        assert status == 0
+        assert seen.count("eclusa: as an ordinary user: no packet filter around the proxy") == said, seen
 
 
 # Wrong calls

@@ -133,6 +133,7 @@ static void a_reader_who_is_gone_ends_the_stream(void **state)
 	stream_write(&s);
 	assert_true(stream_done(&s));
 	assert_true(s.closes_from);
+	assert_int_equal(s.write_error, EPIPE);
 	stream_fini(&s);
 	fd_close(&in[0]);
 	fd_close(&in[1]);
@@ -154,6 +155,7 @@ static void a_full_reader_does_not_block(void **state)
 	stream_write(&s);
 	assert_true(stream_wants_write(&s));
 	assert_false(s.closes_from);
+	assert_int_equal(s.write_error, 0);
 	stream_fini(&s);
 	for (int i = 0; i < 2; i++) {
 		fd_close(&in[i]);
