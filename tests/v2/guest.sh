@@ -97,6 +97,14 @@ done
 [ -z "$(left)" ]
 told 'no group is left after runs' $? "$(left)"
 
+for i in 1 2 3 4 5 6 7 8; do
+	/eclusa/eclusa run --audit-dir /audit --json -- true >/tmp/result.$i 2>&1 &
+done
+wait
+count=$(grep -l '"verdict":"ok".*"cgroup":"v2"' /tmp/result.? | wc -l)
+[ "$count" -eq 8 ] && [ -z "$(left)" ]
+told 'runs that start and sweep at the same time' $? "$(cat /tmp/result.?) $(left)"
+
 /eclusa/eclusa run --audit-dir /audit -- sleep 300 >/dev/null 2>&1 &
 killed=$!
 holds_program() { group=$(left) && [ -n "$group" ] && [ "$(wc -l <"$group/cgroup.procs")" -ge 2 ]; }
@@ -163,6 +171,16 @@ told 'no group is left after a run with network' $? "$(left)"
 as_user $groups/user/shell --allow allowed.example -- wget -O - http://denied.example/
 has '"cgroup":"v2"' 'server returned error: HTTP/1.1 403' '"reason":"deny.default"'
 told "a user's denied request gets 403" $? "status $status, $(cat /tmp/errors) $result"
+
+# A host that gives no processor time by groups: told, not hidden.
+rmdir $groups/user/shell $groups/user
+echo '-cpu' >$groups/cgroup.subtree_control
+run -- true
+[ $status -eq 0 ] && has '"cgroup":"none"'
+told 'root where a controller is not given' $? "status $status, $(cat /tmp/errors) $result"
+run --require cgroup -- true
+[ $status -eq 125 ] && has 'no control group with memory, pids and cpu'
+told 'root who requires it' $? "status $status, $(cat /tmp/errors) $result"
 
 echo end
 sync
