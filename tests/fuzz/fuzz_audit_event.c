@@ -62,6 +62,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(words != NULL);
 	e.argv = argv;
 	e.detail = e.suggestion = e.rule_text = e.correlation = words;
+	struct audit_file files[AUDIT_FILES_MAX];
+	for (size_t i = 0; i < AUDIT_FILES_MAX; i++)
+		files[i] = (struct audit_file){words, i % 2 == 0 ? i : UINT64_MAX, NULL};
+	e.files = files;
+	e.file_count = data[2];
+	e.has_user = data[2] % 2 == 0;
+	e.user_name = e.subject = words;
+	e.recovered = data[2] % 3 == 0;
 	e.tls_version = data[2] % 2 == 0 ? NULL : words;
 	struct buf line = {0};
 	size_t end = 0;
