@@ -23,7 +23,7 @@ _eclusa_run() { # current word, previous word
 	esac
 	mapfile -t COMPREPLY < <(compgen -W '--in --out --overwrite --env --allow --policy --profile --memory --cpus
 		--pids-limit --timeout --cpu-time --output-limit --out-limit --require --interactive --json --quiet
-		--audit-dir --upstream-ca --resolver --hosts --spec --help --' -- "$1")
+		--audit-dir --upstream-ca --resolver --hosts --spec --help --version --' -- "$1")
 }
 
 _eclusa_policy() { # current word, previous word, tool
