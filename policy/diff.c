@@ -330,7 +330,7 @@ int policy_diff(const struct profile *old_profile, const struct profile *new_pro
 		qsort(d->rules, d->rule_count, sizeof(*d->rules), compare_rules);
 		r = compare_all(d);
 	}
-	for (size_t i = 0; i < d->rule_count; i++)
+	for (size_t i = 0; d->rules != NULL && i < d->rule_count; i++)
 		free(d->rules[i].effect);
 	free(d->rules);
 	if (r < 0)

@@ -161,7 +161,7 @@ static int propose(const struct policy_ask *ask, const struct rule *now, struct 
 	if (ret->rule_text[0] == '\0')
 		return 0;
 	int r = compile_rule(ret->rule_text, &policy);
-	if (r < 0)
+	if (r < 0 || policy == NULL)
 		return r == -ENOMEM ? r : 0;
 	policy_ask_decide(&policy->profiles[0], ask, &v);
 	*ret_works = reason_allows(v.reason) && beats(v.rule, ask, now);
