@@ -53,7 +53,7 @@ static bool path_shown(const struct plan *plan, const char *real, char to[static
 
 static void hint_unseen(const char *word, struct result *result)
 {
-	char shown[HINT_TEXT_BYTES], option[HINT_TEXT_BYTES];
+	char shown[HINT_TEXT_BYTES], option[HINT_TEXT_BYTES], name[HINT_TEXT_BYTES];
 	const char *inside = path_inside(word);
 	const char *base = strrchr(word, '/') == NULL ? word : strrchr(word, '/') + 1;
 	struct slice source = slice_of(inside == NULL ? word : inside), rest;
@@ -64,7 +64,7 @@ static void hint_unseen(const char *word, struct result *result)
 	if (inside == NULL)
 		result_hint(result,
 			"%s is a file of yours that the sandbox does not see: --in %s, and call it %s",
-			shown, option, base);
+			shown, option, slice_escape(slice_of(base), name, sizeof(name)));
 	else
 		result_hint(result, "%s is a file of yours that the sandbox does not see: --in %s",
 			shown, option);

@@ -199,7 +199,7 @@ static void json_denial(struct json *j, const struct audit_denial *d, const stru
 	json_known_text(j, "rule_place", d->rule_place);
 	json_known_text(j, "class", d->address_class);
 	json_known_text(j, "allow", d->suggestion);
-	if (d->suggestion != NULL && result_rule_file(spec, d, file, sizeof(file))) {
+	if (d->suggestion != NULL && result_rule_file(r, spec, d, file, sizeof(file))) {
 		json_text(j, "allow_file", file);
 		json_known_text(j, "allow_profile", r->profile);
 	}

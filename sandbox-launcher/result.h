@@ -45,6 +45,7 @@ struct result {
 	bool root;          /* else no dial guard, no separate uid */
 	int write_error[2]; /* errno of writing to the caller's stdout, stderr; 0 = none */
 	char *profile;      /* of the policy; NULL = no network */
+	bool policy_folder; /* --policy names a folder: several files */
 	char *audit_path;   /* NULL: there is no log */
 	char *errors[RESULT_ERRORS_MAX];
 	size_t error_count;
@@ -52,8 +53,6 @@ struct result {
 	char *hints[RESULT_HINTS_MAX]; /* what to try next; no errors of the run */
 	size_t hint_count;
 };
-
-#define result_size spec_format_size
 
 const char *verdict_name(enum verdict v);
 /** The process exit status for this result. */
@@ -68,10 +67,11 @@ void result_fini(struct result *r);
 int result_json(const struct result *r, const struct spec *spec, struct buf *out);
 /**
  * Where a rule that admits a denied request has to go when the rules come from --policy.
- * @return false: on the command line. @ret_file the file of the rule that came nearest, else what --policy names
+ * @return false: on the command line. @ret_file what --policy names; of a folder the file of the rule that came
+ * nearest, if there is one
  */
-bool result_rule_file(
-	const struct spec *spec, const struct audit_denial *d, char *ret_file, size_t capacity);
+bool result_rule_file(const struct result *r, const struct spec *spec, const struct audit_denial *d,
+	char *ret_file, size_t capacity);
 /** Append what a person needs to know: denials with the rule that admits them, failures, the limit that fired, errors, hints. */
 void result_text(const struct result *r, const struct spec *spec, struct buf *out);
 /** Append the errors alone. */

@@ -42,8 +42,8 @@ static void text_limit(const struct result *r, const struct spec *spec, struct b
 		return;
 	}
 	case VERDICT_OOM:
-		result_size(spec->memory_bytes, now, sizeof(now));
-		result_size(spec->memory_bytes * 4, more, sizeof(more));
+		spec_format_size(spec->memory_bytes, now, sizeof(now));
+		spec_format_size(spec->memory_bytes * 4, more, sizeof(more));
 		(void)buf_printf(out,
 			"eclusa: ended by the memory limit %s: --memory %s gives it more\n", now,
 			more);
@@ -65,14 +65,14 @@ static void text_limit(const struct result *r, const struct spec *spec, struct b
 	}
 }
 
-bool result_rule_file(
-	const struct spec *spec, const struct audit_denial *d, char *ret_file, size_t capacity)
+bool result_rule_file(const struct result *r, const struct spec *spec, const struct audit_denial *d,
+	char *ret_file, size_t capacity)
 {
 	struct slice file = slice_of(spec->policy == NULL ? "" : spec->policy);
 	const char *colon = d->rule_place == NULL ? NULL : strrchr(d->rule_place, ':');
 	if (spec->policy == NULL)
 		return false;
-	if (colon != NULL)
+	if (r->policy_folder && colon != NULL)
 		file = (struct slice){d->rule_place, (size_t)(colon - d->rule_place)};
 	(void)slice_escape(file, ret_file, capacity);
 	return true;
@@ -124,7 +124,7 @@ static void text_admit(const struct audit_denial *d, const struct result *r,
 		(void)buf_printf(out, "; %s", other);
 	if (d->suggestion == NULL)
 		return;
-	if (!result_rule_file(spec, d, file, sizeof(file)))
+	if (!result_rule_file(r, spec, d, file, sizeof(file)))
 		(void)buf_printf(out, "; --allow '%s' admits it", d->suggestion);
 	else
 		(void)buf_printf(out, "; in %s, [profile %s]: allow %s", file,

@@ -119,6 +119,9 @@ static int run_start(struct run *run, struct failure *why)
 		return r;
 	run->result->root = run->plan.root;
 	run->result->has_network = run->plan.profile != NULL;
+	struct stat st;
+	run->result->policy_folder = run->spec->policy != NULL &&
+		stat(run->spec->policy, &st) == 0 && S_ISDIR(st.st_mode);
 	if (run->result->has_network)
 		run->result->profile =
 			strdup(profile_name(run->plan.profile)); /* only for people */

@@ -266,9 +266,10 @@ static void judge_disk(const struct supervise_options *o, const char *folder)
 		out ? o->spec->out_limit_bytes : mounts_scratch_bytes(o->spec->memory_bytes);
 	decide(o->result, VERDICT_DISK, bytes);
 	char now[32], more[32];
-	result_error(o->result, "disk limit %s of %s: %s %s", result_size(bytes, now, sizeof(now)),
-		folder, out ? "--out-limit" : "half of --memory; try --memory",
-		result_size((out ? bytes : o->spec->memory_bytes) * 4, more, sizeof(more)));
+	result_error(o->result, "disk limit %s of %s: %s %s",
+		spec_format_size(bytes, now, sizeof(now)), folder,
+		out ? "--out-limit" : "half of --memory; try --memory",
+		spec_format_size((out ? bytes : o->spec->memory_bytes) * 4, more, sizeof(more)));
 }
 
 /* The program ended by itself: how, and whether a limit was why. */

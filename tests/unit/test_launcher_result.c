@@ -83,16 +83,21 @@ static void under_a_policy_the_rule_goes_into_its_file(void **state)
 	(void)state;
 	static const struct {
 		const char *place;
+		bool folder;
 		const char *line[2], *json[4];
-	} cases[] = {{NULL, {"; in lists, [profile research]: allow data.example.com /v2\n", NULL},
-			     {"\"allow\":\"data.example.com /v2\"", "\"allow_file\":\"lists\"",
-				     "\"allow_profile\":\"research\"", NULL}},
-		{"lists/a.allow:7",
+	} cases[] = {
+		{NULL, true, {"; in lists, [profile research]: allow data.example.com /v2\n", NULL},
+			{"\"allow\":\"data.example.com /v2\"", "\"allow_file\":\"lists\"",
+				"\"allow_profile\":\"research\"", NULL}},
+		{"lists/a.allow:7", true,
 			{"(lists/a.allow:7); in lists/a.allow, [profile research]: allow ", NULL},
-			{"\"allow_file\":\"lists/a.allow\"", NULL}}};
+			{"\"allow_file\":\"lists/a.allow\"", NULL}},
+		{"included.allow:7", false, {"(included.allow:7); in lists, [profile ", NULL},
+			{"\"allow_file\":\"lists\"", NULL}}};
 	struct spec spec = {.policy = (char *)"lists"};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct result r = denied(cases[i].place);
+		r.policy_folder = cases[i].folder;
 		says(&r, &spec, cases[i].line, false);
 		says(&r, &spec, cases[i].json, true);
 		result_fini(&r);
