@@ -12,7 +12,7 @@ allow allowed.test GET /b/** id=public-only
 
 
 def get(path):
-    return [*tunnel("allowed.test"), send(f"GET {path} HTTP/1.1\r\nHost: allowed.test\r\n\r\n"), response(), END]
+    return [*tunnel("allowed.test"), send(f"GET {path} HTTP/1.1\r\nHost: allowed.test\r\nConnection: close\r\n\r\n"), response(), END]
 
 
 def test_each_request_needs_a_rule_that_opens_the_address(lab):
