@@ -115,9 +115,9 @@ static int plan_cgroup(struct plan *p, const char *id, struct failure *why)
 		sizeof(p->cgroup_missing)); /* cut when long */
 	p->cgroup_missing[sizeof(p->cgroup_missing) - 1] = '\0';
 	if (p->spec->require_cgroup)
-		return failure_set(why, -EPERM,
-			"--require cgroup: %s: run as root, or under `systemd-run --user --scope -p Delegate=yes`",
-			p->cgroup_missing);
+		return failure_set(why, -EPERM, "--require cgroup: %s: %s", p->cgroup_missing,
+			p->root ? "give memory, pids and cpu to this group (Delegate=yes in the unit)"
+				: "run as root, or under `systemd-run --user --scope -p Delegate=yes`");
 	return 0;
 }
 
