@@ -66,8 +66,8 @@ static bool has_mounts_below(void)
 	buf_init(&text, 2 * MOUNTINFO_BYTES_MAX);
 	int r = file_read(AT_FDCWD, "proc/self/mountinfo", MOUNTINFO_BYTES_MAX, &text);
 	struct slice lines = buf_slice(&text);
-	bool found =
-		r < 0 || memmem(lines.ptr, lines.len, "/" LOWER "/", sizeof(LOWER) + 1) != NULL;
+	bool found = r < 0 || lines.ptr == NULL ||
+		memmem(lines.ptr, lines.len, "/" LOWER "/", sizeof(LOWER) + 1) != NULL;
 	buf_fini(&text);
 	return found;
 }
