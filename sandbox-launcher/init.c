@@ -330,6 +330,10 @@ void init_main(const struct init_job *job)
 		(void)failure_errno(&why, r, "can't watch processor time");
 		fail(report, &why);
 	}
+	/* must not be possible: that the program runs before its start is recorded */
+	r = wait_for_go(FD_GO);
+	if (r < 0)
+		_exit(125); /* the launcher is gone */
 	r = start_program(job, &program);
 	if (r < 0)
 		finish(INIT_REPORT_EXEC_FAILED, -r, 0);

@@ -16,7 +16,7 @@ struct init_job {
 	struct mounts mounts;
 	bool drop_groups; /* root: supplementary groups are the caller's */
 	bool own_network; /* a fresh network namespace, in which lo must come up */
-	int go; /* a byte arrives once uid and gid are mapped; its end means that the launcher died */
+	int go; /* a byte once uid and gid are mapped, one when the program may start; its end: the launcher died */
 	int report;     /* struct init_report leave here */
 	int streams[3]; /* the program's 0-2; [0] -1: /dev/null */
 };

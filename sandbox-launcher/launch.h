@@ -23,11 +23,13 @@ struct launch_options {
 };
 
 /**
- * Clone, map, let go. @job's streams, go and report are filled in here. On failure nothing runs.
+ * Clone, map, let it build its confinement; the program waits for launched_release(). @job's streams, go and report are filled in here. On failure nothing runs.
  * @return 0 or negative errno.
  */
 int launch(struct init_job *job, const struct launch_options *options, struct launched *ret,
 	struct failure *why);
+/** Let the program start. */
+void launched_release(const struct launched *l);
 /** SIGKILL to the first process: the kernel ends all others with it. */
 void launched_kill(const struct launched *l);
 /** Wait for the first process; then no process of the sandbox exists. */

@@ -111,7 +111,21 @@ static char *audit_path(const struct record *record)
 	return path;
 }
 
-/* Everything up to the program's first instruction; a failure of any step means that it never runs. */
+/* sandbox.start into the log. */
+static int record_run(struct run *run, struct failure *why)
+{
+	int r = record_start(&run->record, &run->plan, run->result->id, why);
+	if (r < 0)
+		return r;
+	run->recorded = true;
+	run->result->audit_path = audit_path(&run->record);
+	return 0;
+}
+
+/*
+ * Everything up to the program's first instruction; a failure of any step means that it never runs. With a network the
+ * proxy writes to the log from its start on; without one the log is opened while the sandbox builds its confinement.
+ */
 static int run_start(struct run *run, struct failure *why)
 {
 	int r = plan_make(&run->plan, run->spec, run->result, why);
@@ -126,18 +140,26 @@ static int run_start(struct run *run, struct failure *why)
 		run->result->profile =
 			strdup(profile_name(run->plan.profile)); /* only for people */
 	fault_point("launch-planned");
-	r = record_start(&run->record, &run->plan, run->result->id, why);
+	if (run->result->has_network)
+		r = record_run(run, why);
 	if (r < 0)
 		return r;
-	run->recorded = true;
-	run->result->audit_path = audit_path(&run->record);
 	r = start_network(run, why);
 	if (r == 0)
 		r = plan_prepare(&run->plan, run->result->id, why);
 	run->result->cgroup = run->plan.cgroup.kind;
 	if (r == 0)
 		r = finish_view(run, why);
-	return r == 0 ? start_program(run, why) : r;
+	if (r == 0)
+		r = start_program(run, why);
+	if (!run->recorded) {
+		struct failure later = {0}; /* a failure before is what is told */
+		int e = record_run(run, r < 0 ? &later : why);
+		r = r < 0 ? r : e;
+	}
+	if (r == 0)
+		launched_release(&run->launched);
+	return r;
 }
 
 static void collect(struct run *run)
@@ -265,6 +287,8 @@ int sandbox_run(const struct spec *spec, struct result *ret, struct failure *why
 	if (r == 0) {
 		run_end(&run);
 	} else {
+		launched_kill(&run.launched);
+		launched_reap(&run.launched);
 		char line[FAILURE_TEXT_BYTES];
 		(void)slice_copy(slice_of(why->text), line, sizeof(line)); /* same size */
 		result_error(ret, "%s", line);
