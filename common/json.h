@@ -10,6 +10,9 @@ struct json {
 	bool comma; /* the next member or element needs one before it */
 };
 
+/* jansson has functions of some of these names: an exported one of ours would take their place inside of it. */
+#pragma GCC visibility push(hidden)
+
 void json_open(struct json *j, struct buf *out);
 /** @key NULL inside an array or at the top. */
 void json_object(struct json *j, const char *key);
@@ -29,5 +32,7 @@ void json_format(struct json *j, const char *key, const char *format, ...)
 
 /** Whether these bytes are well-formed UTF-8 (RFC 3629: no overlongs, surrogates, above U+10FFFF). */
 bool utf8_valid(struct slice text);
+
+#pragma GCC visibility pop
 
 #endif
