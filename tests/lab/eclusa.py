@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import tempfile
 
+from lab.events import wait_until
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 USER_UID = 61234  # no passwd entry, no subuid range
 PROGRAMS = ("eclusa", "eclusa-netd", "eclusa-proxy")
@@ -34,16 +36,28 @@ def install(folder, leave_out=()):
     return os.path.join(folder, "eclusa")
 
 
+def read_whole_lines(path):
+    """A run beside this one may be writing its last line at this very moment: wait until it is whole."""
+    text = []
+
+    def whole():
+        with open(path, "rb") as file:
+            text[:] = [file.read()]
+        return not text[0] or text[0].endswith(b"\n")
+
+    wait_until(whole, f"{path} ends in a whole line")
+    return text[0].splitlines()
+
+
 def read_audit(folder):
     """Every event of every segment, in the order of their names. A line that is no JSON object fails the test."""
     events = []
     for path in sorted(glob.glob(os.path.join(folder, "*.jsonl"))):
-        with open(path, "rb") as file:
-            for number, line in enumerate(file.read().splitlines(), 1):
-                try:
-                    events.append(json.loads(line))
-                except ValueError as error:
-                    raise AssertionError(f"{path}:{number}: {error}: {line[:200]!r}") from error
+        for number, line in enumerate(read_whole_lines(path), 1):
+            try:
+                events.append(json.loads(line))
+            except ValueError as error:
+                raise AssertionError(f"{path}:{number}: {error}: {line[:200]!r}") from error
     return events
 
 
