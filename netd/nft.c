@@ -289,6 +289,18 @@ static int nft_answer(
 	return answer->nlmsg_seq == last ? 1 : 0;
 }
 
+/** One datagram of answers into @space of NFT_ANSWER_BYTES. @return its length or negative errno; -EPROTO: none came. */
+static int nft_receive(struct nft *n, char *space)
+{
+	ssize_t got;
+	do {
+		got = mnl_socket_recvfrom(n->socket, space, NFT_ANSWER_BYTES);
+	} while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return errno == EAGAIN ? -EPROTO : -errno;
+	return (int)got;
+}
+
 /**
  * Read answers until the ack of message @last. @return 0 or the first error, with the message it is
  * about.
@@ -299,12 +311,10 @@ static int nft_answers(struct nft *n, uint32_t first, uint32_t last, uint32_t *r
 	if (space == NULL)
 		return -ENOMEM;
 	for (;;) {
-		ssize_t got = mnl_socket_recvfrom(n->socket, space, NFT_ANSWER_BYTES);
-		if (got < 0 && errno == EINTR)
-			continue;
+		int got = nft_receive(n, space);
 		if (got < 0)
-			return errno == EAGAIN ? -EPROTO : -errno;
-		int left = (int)got;
+			return got;
+		int left = got;
 		const struct nlmsghdr *answer = (const struct nlmsghdr *)(const void *)space;
 		for (; mnl_nlmsg_ok(answer, left); answer = mnl_nlmsg_next(answer, &left)) {
 			int r = nft_answer(answer, first, last, ret_at);
@@ -395,13 +405,11 @@ static int nft_counter_answer(struct nft *n, uint32_t sequence, uint64_t *ret)
 	if (space == NULL)
 		return -ENOMEM;
 	for (;;) {
-		ssize_t got = mnl_socket_recvfrom(n->socket, space, NFT_ANSWER_BYTES);
-		if (got < 0 && errno == EINTR)
-			continue;
+		int got = nft_receive(n, space);
 		if (got < 0)
-			return errno == EAGAIN ? -EPROTO : -errno;
+			return got;
 		const struct nlmsghdr *answer = (const struct nlmsghdr *)(const void *)space;
-		if (!mnl_nlmsg_ok(answer, (int)got))
+		if (!mnl_nlmsg_ok(answer, got))
 			return -EBADMSG;
 		if (answer->nlmsg_seq != sequence)
 			continue; /* left over from an earlier batch */

@@ -34,27 +34,28 @@ static struct policy_diagnostic *report_add(
 	return d;
 }
 
+__attribute__((format(printf, 2, 0))) static void report_text(
+	struct policy_diagnostic *d, const char *format, va_list args)
+{
+	if (d != NULL)
+		(void)vsnprintf(d->text, sizeof(d->text), format, args); /* cut, on purpose */
+}
+
 void report_error(
 	struct policy_report *report, struct place at, const char *code, const char *format, ...)
 {
-	struct policy_diagnostic *d = report_add(report, &at, code, true);
-	if (d == NULL)
-		return;
 	va_list args;
 	va_start(args, format);
-	(void)vsnprintf(d->text, sizeof(d->text), format, args); /* cut, on purpose */
+	report_text(report_add(report, &at, code, true), format, args);
 	va_end(args);
 }
 
 void report_warning(
 	struct policy_report *report, struct place at, const char *code, const char *format, ...)
 {
-	struct policy_diagnostic *d = report_add(report, &at, code, false);
-	if (d == NULL)
-		return;
 	va_list args;
 	va_start(args, format);
-	(void)vsnprintf(d->text, sizeof(d->text), format, args); /* cut, on purpose */
+	report_text(report_add(report, &at, code, false), format, args);
 	va_end(args);
 }
 

@@ -169,14 +169,15 @@ def test_the_index_of_decisions_is_complete():
     assert pages and re.findall(r"\((0[^)]+)\)", index) == pages
 
 
-def test_every_option_of_run_is_in_the_manual_and_the_completion():
-    shown = run(f"{BUILD}/eclusa", "run", "--help")
+@pytest.mark.parametrize("command, known", [("run", {"--allow", "--in", "--out", "--timeout"}), ("policy", {"--strict", "--sarif", "--at"})])
+def test_every_option_is_in_the_manual_and_the_completion(command, known):
+    shown = run(f"{BUILD}/eclusa", command, "--help")
     assert shown.returncode == 0
-    options = {word.strip("[],") for word in shown.stdout.split() if word.startswith("--") and len(word.strip("[],")) > 2} - {"--help"}
-    assert {"--allow", "--in", "--out", "--timeout"} <= options
-    page = (ROOT / "docs/man/eclusa-run.1").read_text().replace("\\-", "-")
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", shown.stdout)) - {"--help"}
+    assert known <= options
+    page = (ROOT / f"docs/man/eclusa-{command}.1").read_text().replace("\\-", "-")
     completion = (ROOT / "packaging/completion/eclusa.bash").read_text()
-    missing = [option for option in sorted(options) if not re.search(rf"Fl (\w , )?-{option[2:]}\b", page)]
+    missing = [option for option in sorted(options) if not re.search(rf"(Fl|\|) (\w , )?-{option[2:]}\b", page)]
     assert missing == []
     assert [option for option in sorted(options) if option not in completion] == []
 
