@@ -17,6 +17,34 @@ enum policy_scheme { POLICY_SCHEME_HTTP, POLICY_SCHEME_HTTPS };
 struct policy;  /* owned by policy_compile()'s caller */
 struct profile; /* borrowed from its policy */
 
+#define POLICY_UNLIMITED  UINT64_MAX
+#define POLICY_UP_DEFAULT (UINT64_C(1) << 20)
+
+/** What a connection that a rule allows carries. */
+enum policy_transport {
+	POLICY_INSPECT, /* requests that are judged one by one: plain HTTP, or TLS that ends here */
+	POLICY_SPLICE,  /* tls=splice: TLS whose ClientHello is judged, then bytes */
+	POLICY_TCP,     /* a tcp target: bytes of anything but TLS and HTTP */
+};
+
+/**
+ * What a rule grants to one sandbox beyond single messages; POLICY_UNLIMITED and 0 as said. A use is a request,
+ * or a connection where no requests are seen.
+ */
+struct rule_budget {
+	uint64_t
+		up_bytes; /* towards the host, heads included; POLICY_UP_DEFAULT or more unless said */
+	uint64_t down_bytes; /* POLICY_UNLIMITED unless said; likewise below */
+	uint64_t requests;   /* uses in a window */
+	uint64_t
+		window_ms; /* up, down and requests begin anew with each; 0: they hold for the sandbox's life */
+	uint64_t max_uses;  /* in the sandbox's life */
+	uint64_t rate_uses; /* in rate_ms, which is 0 for no limit */
+	uint64_t rate_ms;
+	uint64_t connections; /* uses at once */
+	uint64_t time_ms;     /* a use's longest life */
+};
+
 /** What of a rule other parts need. Borrowed from its policy. */
 struct rule {
 	const char *id;    /* id= or "<file>:<line>" */
@@ -32,6 +60,15 @@ struct rule {
 	uint64_t resp_body_bytes;
 	const struct cidr *addresses; /* addr= beyond public ones */
 	size_t address_count;
+	enum policy_transport transport;
+	bool observe;   /* mode=observe: what it would refuse passes, and is recorded */
+	bool websocket; /* upgrade=websocket */
+	const struct slice
+		*header_deny; /* lower-case names of fields that a request may not have */
+	size_t header_deny_count;
+	uint64_t
+		key; /* the same for the same rule in the next version of the files; counters go by it */
+	struct rule_budget budget;
 };
 
 /** A question. For policy_decide_host() only host, port and scheme count. */
@@ -51,6 +88,7 @@ struct policy_question {
 /** An answer. @rule NULL when no rule decided (deny.default). */
 struct policy_verdict {
 	enum reason reason;
+	enum reason would; /* with REASON_OBSERVE_WOULD_DENY: the reason that enforcing has */
 	const struct rule *rule;
 	char detail
 		[POLICY_DETAIL_BYTES]; /* one sentence for people: what was wrong and what the near rule allows */
