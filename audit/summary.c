@@ -1,111 +1,16 @@
 /* See summary.h. */
 #include "audit/summary.h"
 
-#include "audit/event.h"
+#include "audit/reader.h"
+#include "audit/seen.h"
 #include "common/cleanup.h"
 
-#include <assert.h>
-#include <jansson.h>
-
-#define READ_BYTES ((size_t)256 << 10) /* at a time; a line is far shorter */
-
-static_assert(READ_BYTES > 2 * AUDIT_LINE_BYTES_MAX, "a whole line fits");
-
-/** The metadata.uid of every event so far: an open-addressing set of their 128 bits. */
-struct uid_set {
-	struct uid {
-		uint64_t high, low;
-	} * slots;
-	size_t capacity; /* a power of two */
-	size_t count;
-};
-
 /** A reading in progress. */
-struct reader {
+struct summing {
 	const char *sandbox_id;
 	struct audit_summary sum;
-	struct uid_set seen;
+	struct audit_seen seen;
 };
-
-static bool uid_parse(const char *text, struct uid *ret)
-{
-	uint64_t halves[2] = {0, 0};
-	size_t digits = 0;
-	for (; *text != '\0'; text++) {
-		uint64_t digit;
-		if (*text == '-')
-			continue;
-		if (digits == 32 || slice_hex((struct slice){text, 1}, 15, &digit) < 0)
-			return false;
-		halves[digits / 16] = halves[digits / 16] << 4 | digit;
-		digits++;
-	}
-	*ret = (struct uid){halves[0], halves[1]};
-	return digits == 32 && (halves[0] | halves[1]) != 0;
-}
-
-/** Where this uid is, or the empty place for it. */
-static struct uid *uid_place(const struct uid_set *set, struct uid uid)
-{
-	size_t at = (size_t)((uid.low ^ uid.high) * UINT64_C(0x9e3779b97f4a7c15) >> 16);
-	for (;; at++) {
-		struct uid *place = &set->slots[at & (set->capacity - 1)];
-		if ((place->high == uid.high && place->low == uid.low) ||
-			(place->high | place->low) == 0)
-			return place;
-	}
-}
-
-static int uid_set_grow(struct uid_set *set)
-{
-	struct uid_set larger = {.capacity = set->capacity == 0 ? 1024 : 2 * set->capacity};
-	larger.slots = calloc(larger.capacity, sizeof(*larger.slots));
-	if (larger.slots == NULL)
-		return -ENOMEM;
-	for (size_t i = 0; i < set->capacity; i++) {
-		if ((set->slots[i].high | set->slots[i].low) != 0)
-			*uid_place(&larger, set->slots[i]) = set->slots[i];
-	}
-	larger.count = set->count;
-	free(set->slots);
-	*set = larger;
-	return 0;
-}
-
-/** @return 1 when new, 0 when it was there, -ENOMEM. */
-static int uid_set_add(struct uid_set *set, struct uid uid)
-{
-	if (2 * set->count >= set->capacity) {
-		int r = uid_set_grow(set);
-		if (r < 0)
-			return r;
-	}
-	struct uid *place = uid_place(set, uid);
-	if ((place->high | place->low) != 0)
-		return 0;
-	*place = uid;
-	set->count++;
-	return 1;
-}
-
-/** The member at a path such as "src_endpoint", "uid"; NULL when anything on the way is missing. */
-static json_t *member(json_t *event, const char *first, const char *second)
-{
-	json_t *inner = json_object_get(event, first);
-	return second == NULL ? inner : json_object_get(inner, second);
-}
-
-static const char *text_at(json_t *event, const char *first, const char *second)
-{
-	return json_string_value(member(event, first, second));
-}
-
-/** A number that is not negative; 0 for everything else. */
-static uint64_t number_at(json_t *event, const char *first, const char *second)
-{
-	json_int_t value = json_integer_value(member(event, first, second));
-	return value < 0 ? 0 : (uint64_t)value;
-}
 
 static uint64_t add_clamped(uint64_t a, uint64_t b)
 {
@@ -113,23 +18,27 @@ static uint64_t add_clamped(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-/** The texts of a denial, borrowed from the event. */
-static struct audit_denial denial_of(json_t *event)
+/** Borrowed from the line; NULL when it is not there. Not const, since copies of it are freed. */
+static char *text_at(const struct audit_line *line, const char *path)
 {
-	json_t *ours = member(event, "unmapped", "eclusa");
-	json_t *url = member(event, "http_request", "url");
-	uint64_t port = number_at(event, "dst_endpoint", "port");
+	return (char *)(uintptr_t)audit_line_text(line, path).ptr;
+}
+
+/** The texts of a denial, borrowed from the event. */
+static struct audit_denial denial_of(const struct audit_line *line)
+{
+	uint64_t port = audit_line_number_at(line, "dst_endpoint.port");
 	return (struct audit_denial){
-		.reason = (char *)text_at(event, "status_code", NULL),
-		.detail = (char *)text_at(event, "status_detail", NULL),
-		.method = (char *)text_at(event, "http_request", "http_method"),
-		.host = (char *)text_at(event, "dst_endpoint", "hostname"),
-		.path = (char *)text_at(url, "path", NULL),
-		.url = (char *)text_at(url, "url_string", NULL),
-		.rule = (char *)text_at(event, "firewall_rule", "uid"),
-		.rule_place = (char *)text_at(event, "firewall_rule", "desc"),
-		.suggestion = (char *)text_at(ours, "allow", NULL),
-		.address_class = (char *)text_at(ours, "address_class", NULL),
+		.reason = text_at(line, "status_code"),
+		.detail = text_at(line, "status_detail"),
+		.method = text_at(line, "http_request.http_method"),
+		.host = text_at(line, "dst_endpoint.hostname"),
+		.path = text_at(line, "http_request.url.path"),
+		.url = text_at(line, "http_request.url.url_string"),
+		.rule = text_at(line, "firewall_rule.uid"),
+		.rule_place = text_at(line, "firewall_rule.desc"),
+		.suggestion = text_at(line, "unmapped.eclusa.allow"),
+		.address_class = text_at(line, "unmapped.eclusa.address_class"),
 		.port = port > UINT16_MAX ? 0 : (uint16_t)port,
 	};
 }
@@ -176,10 +85,10 @@ static int denial_own(struct audit_denial *d)
 }
 
 /** Into a list of at most AUDIT_SUMMARY_DENIALS_MAX distinct ones; what finds no room counts in @left_out. */
-static int add_denial(struct audit_denial **list, size_t *length, uint64_t *left_out, json_t *event,
-	uint64_t count)
+static int add_denial(struct audit_denial **list, size_t *length, uint64_t *left_out,
+	const struct audit_line *line, uint64_t count)
 {
-	struct audit_denial denial = denial_of(event);
+	struct audit_denial denial = denial_of(line);
 	for (size_t i = 0; i < *length; i++) {
 		if (denial_same(&(*list)[i], &denial)) {
 			(*list)[i].count = add_clamped((*list)[i].count, count);
@@ -203,111 +112,64 @@ static int add_denial(struct audit_denial **list, size_t *length, uint64_t *left
 }
 
 /** Whether this event is to be counted: a decision, of this sandbox, whole, and not seen before. */
-static int event_counts(struct reader *reader, json_t *event)
+static int event_counts(struct summing *s, const struct audit_line *line)
 {
-	uint64_t class_uid = number_at(event, "class_uid", NULL);
-	const char *sandbox = text_at(event, "src_endpoint", "uid");
-	const char *uid_text = text_at(event, "metadata", "uid");
-	json_t *torn = json_object_get(member(event, "unmapped", "eclusa"), "torn");
-	struct uid uid;
-	if ((class_uid != 4002 && class_uid != 4001) || json_is_true(torn))
+	uint64_t class_uid = audit_line_number_at(line, "class_uid");
+	if ((class_uid != 4002 && class_uid != 4001) ||
+		audit_line_true(line, "unmapped.eclusa.torn"))
 		return 0; /* a torn line comes again whole, from its ring */
-	if (reader->sandbox_id != NULL && !text_same(sandbox, reader->sandbox_id))
+	if (s->sandbox_id != NULL && !text_same(text_at(line, "src_endpoint.uid"), s->sandbox_id))
 		return 0;
-	if (uid_text == NULL || !uid_parse(uid_text, &uid))
-		return 0;
-	return uid_set_add(&reader->seen, uid);
+	int r = audit_seen_add(&s->seen, audit_line_text(line, "metadata.uid"));
+	return r == -EINVAL ? 0 : r;
 }
 
-static int read_event(struct reader *reader, json_t *event)
+/** Requests, and connections where no requests are seen, that nothing but observe mode let pass. */
+static bool only_observed(const struct audit_line *line)
 {
-	struct audit_summary *sum = &reader->sum;
-	int r = event_counts(reader, event);
+	bool tunnel =
+		slice_equal(audit_line_text(line, "http_request.http_method"), SLICE("CONNECT")) &&
+		slice_equal(audit_line_text(line, "unmapped.eclusa.tls_mode"), SLICE("inspect"));
+	return !tunnel && audit_line_text(line, "unmapped.eclusa.would").ptr != NULL;
+}
+
+static int read_event(void *arg, const struct audit_line *line)
+{
+	struct summing *s = arg;
+	struct audit_summary *sum = &s->sum;
+	int r = event_counts(s, line);
 	if (r <= 0)
 		return r;
-	uint64_t aggregated = number_at(member(event, "unmapped", "eclusa"), "count", NULL);
+	uint64_t aggregated = audit_line_number_at(line, "unmapped.eclusa.count");
 	uint64_t count = aggregated > 0 ? aggregated : 1;
-	sum->bytes_in = add_clamped(sum->bytes_in, number_at(event, "traffic", "bytes_in"));
-	sum->bytes_out = add_clamped(sum->bytes_out, number_at(event, "traffic", "bytes_out"));
-	if (number_at(event, "action_id", NULL) == 1) {
+	sum->bytes_in = add_clamped(sum->bytes_in, audit_line_number_at(line, "traffic.bytes_in"));
+	sum->bytes_out =
+		add_clamped(sum->bytes_out, audit_line_number_at(line, "traffic.bytes_out"));
+	if (audit_line_number_at(line, "action_id") == 1) {
 		sum->allowed = add_clamped(sum->allowed, count);
-		if (number_at(event, "disposition_id", NULL) != 27)
+		if (only_observed(line))
+			sum->observed = add_clamped(sum->observed, count);
+		if (audit_line_number_at(line, "disposition_id") != 27)
 			return 0;
 		sum->failed = add_clamped(sum->failed, count);
 		return add_denial(
-			&sum->failures, &sum->failure_count, &sum->failures_left_out, event, count);
+			&sum->failures, &sum->failure_count, &sum->failures_left_out, line, count);
 	}
 	sum->denied = add_clamped(sum->denied, count);
-	return add_denial(&sum->denials, &sum->denial_count, &sum->denials_left_out, event, count);
-}
-
-static int read_line(struct reader *reader, struct slice line)
-{
-	json_error_t error;
-	if (line.len == 0)
-		return 0;
-	json_t *event = json_loadb(line.ptr, line.len, JSON_ALLOW_NUL, &error);
-	if (event == NULL)
-		return 0; /* not an event; audit verify is the tool that complains */
-	int r = read_event(reader, event);
-	json_decref(event);
-	return r;
-}
-
-/** Every whole line of @have; *ret_used: how many bytes they took. */
-static int read_lines(struct reader *reader, struct slice have, size_t *ret_used)
-{
-	size_t used = 0;
-	int r = 0;
-	while (r == 0) {
-		struct slice rest = slice_part(have, used, have.len);
-		ptrdiff_t end = slice_find(rest, '\n');
-		if (end < 0)
-			break;
-		r = read_line(reader, slice_part(rest, 0, (size_t)end));
-		used += (size_t)end + 1;
-	}
-	*ret_used = used;
-	return r;
-}
-
-static int read_all(struct reader *reader, int fd)
-{
-	auto_free char *block = malloc(READ_BYTES);
-	if (block == NULL)
-		return -ENOMEM;
-	size_t kept = 0; /* an unfinished line at the front of the block */
-	for (off_t at = 0;;) {
-		ssize_t got = pread(fd, block + kept, READ_BYTES - kept, at);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			return read_line(reader, (struct slice){block, kept});
-		at += got;
-		struct slice have = {block, kept + (size_t)got};
-		size_t used;
-		int r = read_lines(reader, have, &used);
-		if (r < 0)
-			return r;
-		if (used == 0 && have.len == READ_BYTES)
-			used = have.len; /* longer than any line of ours */
-		kept = have.len - used;
-		memmove(block, block + used, kept);
-	}
+	return add_denial(&sum->denials, &sum->denial_count, &sum->denials_left_out, line, count);
 }
 
 int audit_summary_read(int segment_fd, const char *sandbox_id, struct audit_summary *ret)
 {
-	struct reader reader = {.sandbox_id = sandbox_id};
-	int r = read_all(&reader, segment_fd);
-	free(reader.seen.slots);
+	struct summing s = {.sandbox_id = sandbox_id};
+	struct audit_read read = {.visit = read_event, .arg = &s};
+	int r = audit_read_fd(&read, segment_fd);
+	audit_seen_fini(&s.seen);
 	if (r < 0) {
-		audit_summary_fini(&reader.sum);
+		audit_summary_fini(&s.sum);
 		return r;
 	}
-	*ret = reader.sum;
+	*ret = s.sum;
 	return 0;
 }
 

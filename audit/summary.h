@@ -33,6 +33,7 @@ struct audit_summary {
 	uint64_t allowed;
 	uint64_t denied;              /* refused packets included */
 	uint64_t failed;              /* of the allowed: those that failed upstream (error.*) */
+	uint64_t observed;            /* of the allowed: those that observe mode alone let pass */
 	uint64_t bytes_in, bytes_out; /* in = towards the sandbox */
 	struct audit_denial *denials; /* in order of first appearance */
 	size_t denial_count;
