@@ -18,7 +18,7 @@ void policy_print_finding(const struct policy_diagnostic *d, struct buf *out, st
 	json_text(json, "file", d->file);
 	json_uint(json, "line", d->line);
 	json_uint(json, "column", d->column);
-	json_text(json, "severity", d->error ? "error" : "warning");
+	json_text(json, "severity", policy_severity_name(d->severity));
 	json_text(json, "code", d->code);
 	json_text(json, "text", d->text);
 	json_object_end(json);
@@ -62,7 +62,7 @@ struct policy *policy_load_good(const struct policy_words *words, const char *pa
 	if (load(path, words->allow, words->allow_count, &policy, report) == 0)
 		return policy;
 	for (size_t i = 0; i < report->count; i++) {
-		if (report->items[i].error)
+		if (report->items[i].severity == POLICY_ERROR)
 			(void)fprintf(stderr, "%s\n",
 				policy_diagnostic_format(&report->items[i], line, sizeof(line)));
 	}

@@ -58,7 +58,7 @@ void sarif_finding(struct json *j, const struct policy_diagnostic *d)
 {
 	json_object(j, NULL);
 	json_text(j, "ruleId", d->code);
-	json_text(j, "level", d->error ? "error" : "warning");
+	json_text(j, "level", policy_severity_name(d->severity));
 	json_object(j, "message");
 	json_text(j, "text", d->text);
 	json_object_end(j);

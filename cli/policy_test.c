@@ -17,7 +17,7 @@ static void add_report(struct test_run *run, const struct policy_report *report)
 {
 	bool judged = report->errors == report->expects_failed;
 	for (size_t i = 0; i < report->count; i++) {
-		if (report->items[i].error)
+		if (report->items[i].severity == POLICY_ERROR)
 			policy_print_finding(&report->items[i], &run->out, run->as_json);
 	}
 	run->broken = run->broken || !judged;

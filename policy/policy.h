@@ -96,12 +96,22 @@ struct policy_verdict {
 
 #define POLICY_DIAGNOSTICS_MAX 100
 
+enum policy_severity {
+	POLICY_ERROR,   /* the policy does not load, or should not be used */
+	POLICY_WARNING, /* it loads, and deserves a look */
+	POLICY_NOTE,    /* what a spelling comes to; nothing is wrong */
+	POLICY_SEVERITY_COUNT
+};
+
+/** "error", "warning", "note". */
+const char *policy_severity_name(enum policy_severity severity);
+
 /** A finding in policy text. Prints as file:line:column: severity: CODE: text. */
 struct policy_diagnostic {
 	char file[256];
 	unsigned line;
 	unsigned column;
-	bool error;
+	enum policy_severity severity;
 	char code[32];
 	char text[256];
 };

@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -16,19 +17,20 @@ static bool same_finding(
 }
 
 /** A free item that holds place and code, or NULL: known already, or no room. */
-static struct policy_diagnostic *report_add(
-	struct policy_report *report, const struct place *at, const char *code, bool error)
+static struct policy_diagnostic *report_add(struct policy_report *report, const struct place *at,
+	const char *code, enum policy_severity severity)
 {
 	for (size_t i = 0; i < report->count; i++) {
 		if (same_finding(&report->items[i], at, code))
 			return NULL;
 	}
-	if (error)
+	if (severity == POLICY_ERROR)
 		report->errors++;
 	if (report->count == POLICY_DIAGNOSTICS_MAX)
 		return NULL;
 	struct policy_diagnostic *d = &report->items[report->count++];
-	*d = (struct policy_diagnostic){.line = at->line, .column = at->column, .error = error};
+	*d = (struct policy_diagnostic){
+		.line = at->line, .column = at->column, .severity = severity};
 	(void)snprintf(d->file, sizeof(d->file), "%s", at->file); /* BUNDLE_NAME_BYTES_MAX fits */
 	(void)snprintf(d->code, sizeof(d->code), "%s", code);
 	return d;
@@ -46,7 +48,7 @@ void report_error(
 {
 	va_list args;
 	va_start(args, format);
-	report_text(report_add(report, &at, code, true), format, args);
+	report_text(report_add(report, &at, code, POLICY_ERROR), format, args);
 	va_end(args);
 }
 
@@ -55,7 +57,16 @@ void report_warning(
 {
 	va_list args;
 	va_start(args, format);
-	report_text(report_add(report, &at, code, false), format, args);
+	report_text(report_add(report, &at, code, POLICY_WARNING), format, args);
+	va_end(args);
+}
+
+void report_note(
+	struct policy_report *report, struct place at, const char *code, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	report_text(report_add(report, &at, code, POLICY_NOTE), format, args);
 	va_end(args);
 }
 
@@ -89,10 +100,21 @@ void report_sort(struct policy_report *report, const char *const *files, size_t 
 	}
 }
 
+const char *policy_severity_name(enum policy_severity severity)
+{
+	static const char *const names[] = {
+		[POLICY_ERROR] = "error",
+		[POLICY_WARNING] = "warning",
+		[POLICY_NOTE] = "note",
+	};
+	static_assert(array_size(names) == POLICY_SEVERITY_COUNT, "a name for every severity");
+	return names[severity];
+}
+
 char *policy_diagnostic_format(const struct policy_diagnostic *d, char *to, size_t capacity)
 {
 	(void)snprintf(to, capacity, "%s:%u:%u: %s: %s: %s", d->file, d->line, d->column,
-		d->error ? "error" : "warning", d->code, d->text); /* cut to the caller's room */
+		policy_severity_name(d->severity), d->code, d->text); /* cut to the caller's room */
 	return to;
 }
 

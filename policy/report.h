@@ -17,6 +17,9 @@ void report_error(struct policy_report *report, struct place at, const char *cod
 /** Add a finding that does not stop a policy from loading. */
 void report_warning(struct policy_report *report, struct place at, const char *code,
 	const char *format, ...) __attribute__((format(printf, 4, 5)));
+/** Add what is only to know. Takes no room that findings may need later: comes last. */
+void report_note(struct policy_report *report, struct place at, const char *code,
+	const char *format, ...) __attribute__((format(printf, 4, 5)));
 /** Put items in order of place; files in the order of @files, others last. */
 void report_sort(struct policy_report *report, const char *const *files, size_t file_count);
 

@@ -32,7 +32,7 @@ static void policy_errors(
 {
 	char line[1024];
 	for (size_t i = 0; i < report->count; i++) {
-		if (!report->items[i].error)
+		if (report->items[i].severity != POLICY_ERROR)
 			continue;
 		(void)policy_diagnostic_format(&report->items[i], line, sizeof(line));
 		if (why->code == 0)

@@ -367,7 +367,7 @@ static void an_address_list_that_opens_nothing_is_a_warning(void **state)
 	struct policy *p = policy_setup("policy 1\n[profile p]\nallow a.test addr=8.8.8.0/24\n");
 	assert_int_equal(policy_setup_report.count, 1);
 	assert_int_equal(policy_setup_report.errors, 0);
-	assert_false(policy_setup_report.items[0].error);
+	assert_int_equal(policy_setup_report.items[0].severity, POLICY_WARNING);
 	assert_int_equal(policy_setup_report.items[0].column, 14);
 	policy_free(p);
 }
