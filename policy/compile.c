@@ -259,6 +259,7 @@ int policy_compile(struct slice bundle, struct policy **ret_policy, struct polic
 		policy_free(policy);
 		return r;
 	}
+	policy->sections = c.tree.sections;
 	policy->file_names = c.file_names;
 	policy->file_count = c.tree.file_count;
 	*ret_policy = policy;

@@ -2,6 +2,7 @@
 #include "policy/expect.h"
 
 #include "policy/ask.h"
+#include "policy/rule.h"
 
 void expect_judge(const struct expect *e, struct place at, const struct profile *p,
 	struct policy_report *report)
@@ -18,6 +19,8 @@ void expect_judge(const struct expect *e, struct place at, const struct profile 
 	}
 	policy_ask_init(&ask, e->method, e->url, e->at_ms);
 	policy_ask_decide(p, &ask, &v);
+	if (v.reason == REASON_ALLOW_RULE || v.reason == REASON_DENY_RULE)
+		rule_entry_of(v.rule)->source->tested = true;
 	const char *code = reason_code(v.reason);
 	if (reason_allows(v.reason) != e->allow)
 		report_error(report, at, "expect", "expected %s, got %s%s%s",

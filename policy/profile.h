@@ -12,6 +12,8 @@ struct profile {
 	char digest[DIGEST_TEXT_BYTES];
 };
 
+struct section;
+
 /** What some addr= opens, for the packet filter. */
 struct policy_opening {
 	struct cidr prefix;
@@ -24,7 +26,8 @@ struct policy {
 	size_t profile_count;
 	struct policy_opening *openings; /* sorted, none twice */
 	size_t opening_count;
-	const char *const *file_names; /* in the order of the bundle */
+	const struct section *sections; /* as written, in order of place; see syntax.h */
+	const char *const *file_names;  /* in the order of the bundle */
 	size_t file_count;
 };
 

@@ -33,11 +33,14 @@ struct rule_entry {
 	size_t method_count;
 	const struct slice *paths; /* sorted; none: every path */
 	size_t path_count;
-	uint64_t expires_ms; /* from then on it matches nothing */
-	const char *target;  /* host and ports in canonical text */
-	const char *admits;  /* methods and paths in canonical text, for people */
-	bool narrowed;       /* a copy that a use line changed, for one section */
-	uint32_t given;      /* bits of enum attribute_key that the text gave */
+	uint64_t expires_ms;       /* from then on it matches nothing */
+	const char *target;        /* host and ports in canonical text */
+	const char *admits;        /* methods and paths in canonical text, for people */
+	bool narrowed;             /* a copy that a use line changed, for one section */
+	uint32_t given;            /* bits of enum attribute_key that the text gave */
+	struct rule_entry *source; /* the rule as written: itself, or what it is a copy of */
+	bool tested;     /* of the source: an expect line was decided by it or by a copy */
+	bool wants_test; /* of the source: its file requires tests */
 };
 
 static inline const struct rule_entry *rule_entry_of(const struct rule *rule)

@@ -297,6 +297,7 @@ void statement_rule(struct parser *p, const struct statement_line *l, bool allow
 	struct rule_entry *r = arena_alloc(tree->arena, 1, sizeof(*r));
 	if (r == NULL)
 		return;
+	r->source = r;
 	r->place = token_place(p, start, 0);
 	r->rule.file = p->file->name;
 	r->rule.line = start->line;
@@ -490,6 +491,7 @@ void statement_finish_file(
 		struct rule_entry *r = s->rule;
 		apply_defaults(r, &file->defaults);
 		check_required(tree, file, r);
+		r->wants_test = (file->required & REQUIRE_TESTS) != 0;
 		if (r->rule.id == NULL) {
 			char id[BUNDLE_NAME_BYTES_MAX + 16];
 			(void)snprintf(id, sizeof(id), "%s:%u", r->rule.file, r->rule.line);
