@@ -335,6 +335,7 @@ static void write_http(struct writer *w)
 	write_own(w, "uid", e->correlation != NULL ? e->correlation : e->uid, NAME_BYTES);
 	write_peer(w, "http_method", e->method, METHOD_BYTES);
 	write_peer(w, "user_agent", e->user_agent, USER_AGENT_BYTES);
+	json_uint(j, "body_length", e->request_body_bytes);
 	write_url(w);
 	json_object_end(j);
 	if (e->status == 0)
@@ -342,6 +343,7 @@ static void write_http(struct writer *w)
 	json_object(j, "http_response");
 	json_uint(j, "code", e->status);
 	json_uint(j, "length", e->bytes_in);
+	json_uint(j, "body_length", e->response_body_bytes);
 	write_peer(w, "content_type", e->content_type, NAME_BYTES);
 	json_object_end(j);
 }
@@ -560,6 +562,8 @@ static void write_unmapped(struct writer *w)
 	json_object(j, "unmapped");
 	json_object(j, "eclusa");
 	json_text(j, "mode", e->observe ? "observe" : "enforce");
+	if (!reason_allows(e->would) && event_action(e) == ACTION_ALLOWED)
+		json_text(j, "would", reason_code(e->would));
 	write_own(w, "intercept", e->door, METHOD_BYTES);
 	write_own(w, "tls_mode", e->tls_mode, METHOD_BYTES);
 	write_host_sources(w);
@@ -569,6 +573,8 @@ static void write_unmapped(struct writer *w)
 		json_bool(j, "has_query", true);
 		json_uint(j, "query_bytes", e->query_bytes);
 	}
+	if (e->encoded_slash)
+		json_bool(j, "encoded_slash", true);
 	if (e->count > 0)
 		json_uint(j, "count", e->count);
 	write_own(w, "address_class", e->address_class, METHOD_BYTES);

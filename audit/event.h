@@ -35,7 +35,9 @@ struct audit_event {
 
 	const char *sandbox_id, *sandbox_name;
 	const char *profile, *policy_version;
-	bool observe;
+	bool observe; /* the rule that decided only observes, */
+	enum reason
+		would; /* and this is what it has when it enforces; REASON_ALLOW_RULE: the same */
 	const char *rule_id, *rule_place,
 		*rule_text; /* rule_place = file:line; NULL id = default */
 	const char *rule_owner, *rule_ticket;
@@ -52,6 +54,8 @@ struct audit_event {
 	struct slice method, scheme, path; /* path without query; peer text */
 	bool has_query;
 	uint64_t query_bytes; /* its length without '?'; its text is never known here */
+	bool encoded_slash;   /* in the path */
+	uint64_t request_body_bytes, response_body_bytes; /* without framing; as far as they came */
 	struct slice user_agent, content_type;
 	unsigned status;
 	uint64_t bytes_in, bytes_out; /* in = towards the sandbox, out = left the sandbox */

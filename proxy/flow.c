@@ -210,7 +210,9 @@ static void flow_free(struct flow *f)
 	flow_drop_upstream(f);
 	free(f->admitted);
 	free(f->fault);
+	free(f->connect_record.observed);
 	free(f->connect_record.text);
+	free(f->request_record.observed);
 	free(f->request_record.text);
 	buf_fini(&f->head);
 	uv_close((uv_handle_t *)&f->timer, on_timer_closed);

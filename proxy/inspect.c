@@ -142,8 +142,8 @@ static enum flow_progress judge_connect(struct flow *f)
 	if (!reason_allows(v.reason))
 		return refuse_verdict(f, &v, &q);
 	assert(v.rule != NULL); /* an allow names its rule */
-	f->rule = f->connect_record.rule = v.rule;
-	f->connect_record.reason = v.reason;
+	f->rule = v.rule;
+	record_verdict(&f->connect_record, &v);
 	if (record_open(f, &f->connect_record) < 0)
 		return refuse_request(f, REASON_DENY_AUDIT_FULL, 0, NULL, NULL);
 	fault_point("worker-decision");
@@ -219,13 +219,14 @@ static enum flow_progress decide_request(
 	if (!reason_allows(v.reason))
 		return refuse_verdict(f, &v, q);
 	assert(v.rule != NULL); /* an allow names its rule */
-	record->rule = v.rule;
-	record->reason = v.reason;
+	record_verdict(record, &v);
 	/* In a tunnel this was asked before; an absolute target is judged first, and says most (C10). */
 	if (!http1_request_names(r, f->scheme, &f->host, f->port))
 		return refuse_request(f, REASON_DENY_HOST_MISMATCH, 400,
 			"target and Host field name different hosts", NULL);
-	if (r->head.framing.kind == BODY_LENGTH && r->head.framing.length > v.rule->req_body_bytes)
+	if (r->head.framing.kind == BODY_LENGTH &&
+		r->head.framing.length > v.rule->req_body_bytes &&
+		!record_observe(record, REASON_DENY_SIZE))
 		return refuse_request(f, REASON_DENY_SIZE, 413,
 			"the request's body is larger than the rule's req-body allows", NULL);
 	if (!rule_admits(f, v.rule, &reason))
@@ -261,6 +262,7 @@ static int describe_request(struct flow *f, bool same)
 	record_describe(&f->request_record, &words);
 	f->request_record.has_query = has_query;
 	f->request_record.query_bytes = query.len;
+	f->request_record.encoded_slash = bad == 0 && !asterisk && target->encoded_slash;
 	return bad;
 }
 

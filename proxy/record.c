@@ -42,6 +42,27 @@ void record_start(struct record *r, bool connect)
 		r->uid + UUID_TEXT_BYTES - 1 - UUID_TAIL_BYTES);
 }
 
+void record_verdict(struct record *r, const struct policy_verdict *v)
+{
+	r->rule = v->rule;
+	r->reason = v->reason;
+	r->would = v->reason == REASON_OBSERVE_WOULD_DENY ? v->would : REASON_ALLOW_RULE;
+	free(ptr_take(r->observed));
+	if (v->reason == REASON_OBSERVE_WOULD_DENY && v->detail[0] != '\0')
+		r->observed = strdup(v->detail); /* without memory the record says less */
+}
+
+bool record_observe(struct record *r, enum reason would)
+{
+	if (r->rule == NULL || !r->rule->observe)
+		return false;
+	if (r->reason == REASON_OBSERVE_WOULD_DENY)
+		return true;
+	r->reason = REASON_OBSERVE_WOULD_DENY;
+	r->would = would;
+	return true;
+}
+
 static struct slice words_copy(char **to, struct slice from)
 {
 	struct slice copy = {*to, from.len};
@@ -91,6 +112,41 @@ static void fill_rule(const struct record *r, struct audit_event *e, char *place
 	e->rule_owner = rule->owner;
 	e->rule_ticket = rule->ticket;
 	e->rule_allows = rule->allow;
+	e->observe = rule->observe;
+}
+
+/** Whether another rule for the request would have let it pass: not where a limit of its own rule was met. */
+static bool rule_missing(enum reason would)
+{
+	switch ((int)would) {
+	case REASON_DENY_DEFAULT:
+	case REASON_DENY_EXPIRED:
+	case REASON_DENY_PORT:
+	case REASON_DENY_SCHEME:
+	case REASON_DENY_METHOD:
+	case REASON_DENY_PATH:
+	case REASON_DENY_QUERY:
+	case REASON_DENY_SMUGGLING: /* an encoded slash */
+		return true;
+	default:
+		return false;
+	}
+}
+
+/** The rule that only observe mode made unnecessary; empty: there is none. */
+static void suggest_observed(
+	const struct flow *f, const struct record *r, char *to, size_t capacity)
+{
+	const struct policy_question q = {.host = &f->host,
+		.port = f->port,
+		.scheme = f->scheme,
+		.method = r->method,
+		.path = r->path,
+		.has_query = r->has_query,
+		.encoded_slash = r->encoded_slash};
+	to[0] = '\0';
+	if (rule_missing(r->would))
+		(void)policy_suggest(&q, to, capacity);
 }
 
 static void fill_names(const struct flow *f, const struct record *r, struct audit_event *e)
@@ -142,6 +198,10 @@ static struct audit_event event_of(const struct flow *f, const struct record *r)
 		.path = r->path,
 		.has_query = r->has_query,
 		.query_bytes = r->query_bytes,
+		.encoded_slash = r->encoded_slash,
+		.request_body_bytes = r->request_body_bytes,
+		.response_body_bytes = r->response_body_bytes,
+		.would = r->would,
 		.user_agent = r->user_agent,
 		.content_type = slice_of(r->content_type),
 		.status = r->status,
@@ -161,9 +221,14 @@ static int entry_write(struct flow *f, const struct record *r, const struct audi
 	struct audit_entry *ret)
 {
 	char place[PLACE_BYTES];
+	char suggestion[RECORD_SUGGESTION_BYTES];
 	struct audit_event whole = *e;
 	struct buf *line = &f->worker->line;
 	fill_rule(r, &whole, place, sizeof(place));
+	if (whole.suggestion == NULL && !reason_allows(r->would)) {
+		suggest_observed(f, r, suggestion, sizeof(suggestion));
+		whole.suggestion = suggestion[0] != '\0' ? suggestion : NULL;
+	}
 	buf_clear(line);
 	int written = audit_event_write(&whole, line, &ret->metadata_end);
 	ret->line = buf_slice(line);
@@ -213,6 +278,8 @@ int record_close(struct flow *f, struct record *r, const char *detail, const cha
 	e.detail = detail;
 	if (detail == NULL && f->refused[0] != '\0' && (r->connect || !f->tunnel))
 		e.detail = f->refused; /* others of the name's addresses were admitted */
+	if (e.detail == NULL && reason_allows(r->reason))
+		e.detail = r->observed;
 	e.suggestion = suggestion;
 	int written = entry_write(f, r, &e, &entry);
 	if (written == 0)
@@ -221,8 +288,8 @@ int record_close(struct flow *f, struct record *r, const char *detail, const cha
 		alarm_full(w, written); /* an open slot stays, and is completed as recovered */
 	else
 		wake_recorder(w);
-	free(r->text);
-	r->text = NULL;
+	free(ptr_take(r->observed));
+	free(ptr_take(r->text));
 	r->method = r->path = r->user_agent = r->host = r->claims = (struct slice){0};
 	r->live = false; /* the ids stay, for who still has to tell the client */
 	r->slot = -1;

@@ -10,6 +10,7 @@
 
 #define RECORD_REQUEST_ID_BYTES 20
 #define RECORD_TYPE_BYTES       64
+#define RECORD_SUGGESTION_BYTES 1024
 
 struct flow;
 
@@ -20,15 +21,19 @@ struct record {
 	int slot; /* in the ring; -1 */
 	enum reason reason;
 	const struct rule *rule;
+	enum reason would; /* of what only observe mode let pass; else REASON_ALLOW_RULE */
 	unsigned status;
 	uint64_t bytes_in, bytes_out;
+	uint64_t request_body_bytes, response_body_bytes; /* without framing */
 	uint64_t start_ms;
 	char uid[UUID_TEXT_BYTES];
 	char request_id[RECORD_REQUEST_ID_BYTES];
 	char content_type[RECORD_TYPE_BYTES];
 	bool has_query;
 	size_t query_bytes;
-	char *text; /* what the slices point into */
+	bool encoded_slash;
+	char *observed; /* heap: the sentence of a verdict that only observe mode let pass */
+	char *text;     /* what the slices point into */
 	struct slice method, path, user_agent;
 	struct slice host;   /* as the peer wrote it, where it is no host */
 	struct slice claims; /* another host that SNI or Host named */
@@ -42,6 +47,13 @@ struct record_words {
 };
 /** Copy what the peer said. Without memory the record has no words. */
 void record_describe(struct record *r, const struct record_words *words);
+/** A verdict that lets it pass: its rule and its reasons. */
+void record_verdict(struct record *r, const struct policy_verdict *v);
+/**
+ * A limit of the record's rule was met. Where that rule only observes, this is written down, unless it would have been
+ * denied before for another reason. @return whether it may go on
+ */
+bool record_observe(struct record *r, enum reason would);
 /** The decision enters the ring. @return 0, -ENOSPC: what can't be recorded must not be done. */
 int record_open(struct flow *f, struct record *r);
 /**

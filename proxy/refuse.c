@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 
-#define SUGGESTION_BYTES 1024
-
 static bool head_asked(const struct flow *f, const struct refusal *r)
 {
 	if (r->request != NULL)
@@ -60,7 +58,7 @@ static void refusal_record(struct flow *f, const struct refusal *r, struct recor
 
 enum flow_progress flow_refuse(struct flow *f, const struct refusal *r)
 {
-	char allow[SUGGESTION_BYTES] = "";
+	char allow[RECORD_SUGGESTION_BYTES] = "";
 	size_t from = buf_len(&f->client->out);
 	struct record *record = flow_record(f);
 	if (r->unrecorded)

@@ -86,8 +86,10 @@ static enum relay request_piece(struct flow *f)
 	enum body_result result = body_read(&x->request_reader, in, &used, &payload);
 	if (result == BODY_ERROR)
 		return request_malformed(f);
-	if (result == BODY_DATA && x->request_reader.payload_total > x->request_limit)
+	if (result == BODY_DATA && x->request_reader.payload_total > x->request_limit &&
+		!record_observe(&f->request_record, REASON_DENY_SIZE))
 		return request_too_large(f);
+	f->request_record.request_body_bytes = x->request_reader.payload_total;
 	if (result == BODY_DATA && body_append(&x->request_writer, payload, &u->out) < 0)
 		return out_of_memory(f);
 	if (result == BODY_DONE && body_append_end(&x->request_writer, &u->out) < 0)
@@ -160,7 +162,8 @@ static enum relay answer(struct flow *f, const struct http1_response *r)
 	struct exchange *x = &f->x;
 	struct body_framing framing;
 	size_t before = buf_len(&f->client->out);
-	if (r->head.framing.kind == BODY_LENGTH && r->head.framing.length > x->response_limit)
+	if (r->head.framing.kind == BODY_LENGTH && r->head.framing.length > x->response_limit &&
+		!record_observe(&f->request_record, REASON_DENY_SIZE))
 		return response_too_large(f);
 	/* An answer before the request's end: the rest of the request will not be read as another. */
 	x->client_close |= !x->request_done;
@@ -255,8 +258,10 @@ static enum relay response_piece(struct flow *f)
 	enum body_result result = body_read(&x->response_reader, in, &used, &payload);
 	if (result == BODY_ERROR)
 		return upstream_failed(f, x->response_reader.fault.detail);
-	if (result == BODY_DATA && x->response_reader.payload_total > x->response_limit)
+	if (result == BODY_DATA && x->response_reader.payload_total > x->response_limit &&
+		!record_observe(&f->request_record, REASON_DENY_SIZE))
 		return response_too_large(f);
+	f->request_record.response_body_bytes = x->response_reader.payload_total;
 	if (result == BODY_DATA && body_append(&x->response_writer, payload, &c->out) < 0)
 		return out_of_memory(f);
 	if (result == BODY_DONE && body_append_end(&x->response_writer, &c->out) < 0)

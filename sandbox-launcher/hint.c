@@ -156,6 +156,19 @@ static void hint_network(struct result *result, bool failed)
 		result_hint(result, "no request reached the proxy: %s", use);
 }
 
+/* A run that passes only since nothing is enforced yet must not look like one that is allowed. */
+static void hint_observed(struct result *result)
+{
+	char shown[HINT_TEXT_BYTES];
+	unsigned long long count = result->network.observed;
+	if (count > 0 && result->audit_path != NULL)
+		result_hint(result,
+			"%llu request%s allowed only by observe mode: eclusa policy suggest %s "
+			"prints the rules that enforcing needs",
+			count, count == 1 ? " was" : "s were",
+			slice_escape(slice_of(result->audit_path), shown, sizeof(shown)));
+}
+
 /* Input that waits where nobody reads it is a wrong answer in silence. */
 static void hint_stdin(const struct spec *spec, struct result *result)
 {
@@ -199,6 +212,7 @@ void hint_run(const struct plan *plan, int exec_error, struct result *result)
 	bool exited = result->verdict == VERDICT_EXIT;
 	bool named = exited && hint_inputs(plan, exec_error, result);
 	hint_network(result, exited && exec_error == 0 && !named);
+	hint_observed(result);
 	if ((exited || result->verdict == VERDICT_SIGNAL) && exec_error == 0 && !named)
 		hint_limits(plan->spec, result);
 	hint_stdin(plan->spec, result);

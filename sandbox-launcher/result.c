@@ -238,6 +238,7 @@ static void json_network(struct json *j, const struct result *r)
 	json_uint(j, "allowed", r->network.allowed);
 	json_uint(j, "denied", r->network.denied);
 	json_uint(j, "failed", r->network.failed);
+	json_uint(j, "observed", r->network.observed);
 	json_object_end(j);
 	json_uint(j, "bytes_in", r->network.bytes_in);
 	json_uint(j, "bytes_out", r->network.bytes_out);

@@ -206,6 +206,40 @@ static void actions_and_dispositions_follow_the_reason(void **state)
 	}
 }
 
+static void an_observed_request_has_the_reason_that_enforcing_has(void **state)
+{
+	(void)state;
+	struct audit_event e = denied_request();
+	e.reason = REASON_OBSERVE_WOULD_DENY;
+	e.would = REASON_DENY_PATH;
+	e.observe = true;
+	e.encoded_slash = true;
+	e.request_body_bytes = 7;
+	e.response_body_bytes = 70;
+	json_t *event = parse(&e);
+	expect_text(event, "status_code", "observe.would-deny");
+	expect_text(event, "metadata.event_code", "observe.would-deny");
+	expect_text(event, "action", "Allowed");
+	expect_text(event, "disposition", "Logged");
+	expect_text(event, "unmapped.eclusa.mode", "observe");
+	expect_text(event, "unmapped.eclusa.would", "deny.path");
+	expect_text(event, "unmapped.eclusa.allow", "files.example POST /other/x");
+	expect_number(event, "http_request.body_length", 7);
+	expect_number(event, "http_response.body_length", 70);
+	assert_true(json_is_true(at(event, "unmapped.eclusa.encoded_slash")));
+	assert_true(json_is_false(at(event, "policy.is_applied")));
+	json_decref(event);
+	e.reason = REASON_ERROR_UPSTREAM; /* it passed, and then failed */
+	event = parse(&e);
+	expect_text(event, "unmapped.eclusa.would", "deny.path");
+	json_decref(event);
+	e.reason = REASON_DENY_ADDRESS_PRIVATE; /* observe mode does not let this pass */
+	event = parse(&e);
+	assert_null(at(event, "unmapped.eclusa.would"));
+	expect_text(event, "action", "Denied");
+	json_decref(event);
+}
+
 static void every_reason_and_class_gives_a_line(void **state)
 {
 	(void)state;
@@ -448,6 +482,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_denied_request_has_its_attributes),
 		cmocka_unit_test(actions_and_dispositions_follow_the_reason),
+		cmocka_unit_test(an_observed_request_has_the_reason_that_enforcing_has),
 		cmocka_unit_test(every_reason_and_class_gives_a_line),
 		cmocka_unit_test(a_sandbox_exit_says_how_it_ended),
 		cmocka_unit_test(a_start_says_who_and_what_went_in),
