@@ -3,12 +3,12 @@ sandbox_launcher_SOURCES := sandbox-launcher/cgroup.c sandbox-launcher/cgroup_v1
 	sandbox-launcher/filter.c sandbox-launcher/init.c sandbox-launcher/input.c \
 	sandbox-launcher/launch.c sandbox-launcher/limits.c sandbox-launcher/mounts.c \
 	sandbox-launcher/network.c sandbox-launcher/overlay.c sandbox-launcher/plan.c sandbox-launcher/program.c \
-	sandbox-launcher/record.c sandbox-launcher/resolver.c sandbox-launcher/result.c \
-	sandbox-launcher/result_text.c sandbox-launcher/hint.c sandbox-launcher/upstream.c \
+	sandbox-launcher/record.c sandbox-launcher/result.c \
+	sandbox-launcher/result_text.c sandbox-launcher/hint.c \
 	sandbox-launcher/run.c sandbox-launcher/spec.c sandbox-launcher/spec_json.c \
 	sandbox-launcher/stream.c sandbox-launcher/supervise.c sandbox-launcher/uids.c sandbox-launcher/userns.c \
 	sandbox-launcher/view.c
-sandbox_launcher_SOURCES += sandbox-launcher/network.c sandbox-launcher/program.c sandbox-launcher/resolver.c sandbox-launcher/uids.c
+sandbox_launcher_SOURCES += sandbox-launcher/network.c sandbox-launcher/program.c sandbox-launcher/uids.c
 
 # The system call filter is compiled while Eclusa is built: libseccomp takes 2 ms, a start has 4.
 $(BUILD)/generated/filter_gen: sandbox-launcher/filter_gen.c common/cleanup.h

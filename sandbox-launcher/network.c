@@ -10,10 +10,11 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/resolver.h"
+#include "common/upstream.h"
 #include "ipc/channel.h"
 #include "policy/policy.h"
 #include "sandbox-launcher/program.h"
-#include "sandbox-launcher/resolver.h"
 #include "sandbox-launcher/uids.h"
 
 #include <fcntl.h>
@@ -21,10 +22,9 @@
 #include <sys/prctl.h>
 
 /* An embedded run has one sandbox, and a sandbox belongs to one worker: docs/decisions/0002. */
-#define NETWORK_WORKERS         1
-#define NETWORK_FINISH_NS       (5 * NS_PER_SEC)
-#define NETWORK_LAST_WORDS_NS   (300 * NS_PER_MS)
-#define NETWORK_HOSTS_BYTES_MAX ((size_t)1 << 20)
+#define NETWORK_WORKERS       1
+#define NETWORK_FINISH_NS     (5 * NS_PER_SEC)
+#define NETWORK_LAST_WORDS_NS (300 * NS_PER_MS)
 
 /** What is known of one program's answer. */
 enum network_answer { NETWORK_AWAITED, NETWORK_ANSWERED, NETWORK_ENDED, NETWORK_FAILED };
@@ -50,14 +50,8 @@ struct network_parts {
 	struct message_netd_start netd;
 	struct message_proxy_start proxy;
 	bool too_many; /* opened entries */
-	int bundle_fd, ca_fd, upstream_ca_fd, hosts_fd, ring_fd;
-};
-
-/* where distributions keep their roots */
-static const char *const ca_bundles[] = {
-	"/etc/ssl/certs/ca-certificates.crt",
-	"/etc/pki/tls/certs/ca-bundle.crt",
-	"/etc/ssl/cert.pem",
+	int bundle_fd, ring_fd;
+	struct upstream_files upstream;
 };
 
 static int network_spawn(struct network *n, struct failure *why)
@@ -178,52 +172,17 @@ static int network_send_netd(struct network *n, const struct network_options *op
 	return r < 0 && r != -EPIPE ? failure_errno(why, r, "can't speak to eclusa-netd") : 0;
 }
 
-static int network_open_ca(struct failure *why)
-{
-	for (size_t i = 0; i < array_size(ca_bundles); i++) {
-		int fd = open(ca_bundles[i], O_RDONLY | O_CLOEXEC | O_NOCTTY);
-		if (fd >= 0)
-			return fd;
-		if (errno != ENOENT)
-			return failure_errno(why, -errno, "can't open %s", ca_bundles[i]);
-	}
-	return failure_set(
-		why, -ENOENT, "no CA bundle in %s: install ca-certificates", ca_bundles[0]);
-}
-
-/** The user's hosts file as a memory file: the proxy reads it under another uid. */
-static int network_open_hosts(const char *path, struct failure *why)
-{
-	struct buf text;
-	buf_init(&text, NETWORK_HOSTS_BYTES_MAX);
-	int r = file_read(AT_FDCWD, path, NETWORK_HOSTS_BYTES_MAX, &text);
-	if (r == 0)
-		r = file_memory("hosts", buf_slice(&text));
-	buf_fini(&text);
-	return r < 0 ? failure_errno(why, r, "can't read %s", path) : r;
-}
-
 static int network_open_files(struct network *n, const struct network_options *options,
 	struct network_parts *parts, struct failure *why)
 {
 	parts->bundle_fd = file_memory("policy", options->bundle);
 	if (parts->bundle_fd < 0)
 		return failure_errno(why, parts->bundle_fd, "can't hand over the policy");
-	parts->ca_fd = network_open_ca(why);
-	if (parts->ca_fd < 0)
-		return parts->ca_fd;
-	if (options->upstream_ca != NULL) {
-		parts->upstream_ca_fd = open(options->upstream_ca, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-		if (parts->upstream_ca_fd < 0)
-			return failure_errno(
-				why, -errno, "--upstream-ca: can't open %s", options->upstream_ca);
-	}
-	if (options->hosts != NULL) {
-		parts->hosts_fd = network_open_hosts(options->hosts, why);
-		if (parts->hosts_fd < 0)
-			return parts->hosts_fd;
-	}
-	int r = slice_copy(slice_of(options->sandbox_id), n->ring_id, sizeof(n->ring_id));
+	const struct upstream_options upstream = {options->upstream_ca, options->hosts};
+	int r = upstream_open(&upstream, &parts->upstream, why);
+	if (r < 0)
+		return r;
+	r = slice_copy(slice_of(options->sandbox_id), n->ring_id, sizeof(n->ring_id));
 	if (r < 0)
 		return failure_errno(why, r, "sandbox id");
 	parts->ring_fd = audit_ring_create(n->audit_folder_fd, n->ring_id, why);
@@ -239,17 +198,17 @@ static int network_send_proxy(struct network *n, const struct network_options *o
 	int r = network_open_files(n, options, parts, why);
 	if (r < 0)
 		return r;
-	int fds[6] = {parts->bundle_fd, n->segment_fd, parts->ring_fd, parts->ca_fd};
+	int fds[6] = {parts->bundle_fd, n->segment_fd, parts->ring_fd, parts->upstream.roots_fd};
 	size_t count = 4;
-	if (parts->upstream_ca_fd >= 0)
-		fds[count++] = parts->upstream_ca_fd;
-	if (parts->hosts_fd >= 0)
-		fds[count++] = parts->hosts_fd;
+	if (parts->upstream.more_roots_fd >= 0)
+		fds[count++] = parts->upstream.more_roots_fd;
+	if (parts->upstream.hosts_fd >= 0)
+		fds[count++] = parts->upstream.hosts_fd;
 	parts->proxy.header.kind = MESSAGE_PROXY_START;
 	parts->proxy.workers = NETWORK_WORKERS;
 	parts->proxy.uid = n->proxy_uid;
-	parts->proxy.has_upstream_ca = parts->upstream_ca_fd >= 0;
-	parts->proxy.has_hosts = parts->hosts_fd >= 0;
+	parts->proxy.has_upstream_ca = parts->upstream.more_roots_fd >= 0;
+	parts->proxy.has_hosts = parts->upstream.hosts_fd >= 0;
 	r = channel_send(n->proxy.channel_fd, &parts->proxy, sizeof(parts->proxy), fds, count);
 	/* EPIPE: it has ended; network_wait() reads its last words */
 	return r < 0 && r != -EPIPE ? failure_errno(why, r, "can't speak to eclusa-proxy") : 0;
@@ -269,8 +228,8 @@ int network_start(const struct network_options *options, struct network **ret, s
 	n->proxy_uid_lock = -1;
 	n->segment_fd = options->segment_fd;
 	n->audit_folder_fd = options->audit_folder_fd;
-	parts->bundle_fd = parts->ca_fd = parts->upstream_ca_fd = parts->hosts_fd = -1;
-	parts->ring_fd = -1;
+	parts->bundle_fd = parts->ring_fd = -1;
+	parts->upstream = UPSTREAM_FILES_NONE;
 	/* what a dead super leaves in its group becomes our child: program_end() */
 	int r = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0
 		? failure_errno(why, -errno, "can't become a subreaper")
@@ -280,9 +239,7 @@ int network_start(const struct network_options *options, struct network **ret, s
 	if (r == 0)
 		r = network_send_proxy(n, options, parts, why);
 	fd_close(&parts->bundle_fd);
-	fd_close(&parts->ca_fd);
-	fd_close(&parts->upstream_ca_fd);
-	fd_close(&parts->hosts_fd);
+	upstream_close(&parts->upstream);
 	fd_close(&parts->ring_fd);
 	if (r < 0) {
 		network_free(n);

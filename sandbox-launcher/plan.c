@@ -2,9 +2,9 @@
 #include "sandbox-launcher/plan.h"
 
 #include "common/cleanup.h"
+#include "common/upstream.h"
 #include "policy/source.h"
 #include "sandbox-launcher/uids.h"
-#include "sandbox-launcher/upstream.h"
 #include "sandbox-launcher/userns.h"
 
 #include <stdio.h>
@@ -71,7 +71,7 @@ int plan_make(struct plan *p, const struct spec *spec, struct result *result, st
 	view_init(&p->view);
 	cgroup_init(&p->cgroup);
 	p->root = userns_is_initial_root();
-	int r = upstream_check(spec, why);
+	int r = upstream_check(&(struct upstream_options){spec->upstream_ca, spec->hosts}, why);
 	if (r == 0)
 		r = plan_inputs(p, why);
 	if (r == 0 && spec->out != NULL) {

@@ -1,5 +1,5 @@
 /* See resolver.h. The host's resolver file is trusted to name servers, not to be well-formed. */
-#include "sandbox-launcher/resolver.h"
+#include "common/resolver.h"
 
 #include "common/buf.h"
 #include "common/file.h"

@@ -1,5 +1,5 @@
 /* See upstream.h. */
-#include "sandbox-launcher/upstream.h"
+#include "common/upstream.h"
 
 #include "common/address.h"
 #include "common/cleanup.h"
@@ -8,7 +8,15 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#define UPSTREAM_FILE_BYTES_MAX ((size_t)32 << 20)
+#define UPSTREAM_FILE_BYTES_MAX  ((size_t)32 << 20)
+#define UPSTREAM_HOSTS_BYTES_MAX ((size_t)1 << 20)
+
+/* where distributions keep their roots */
+static const char *const roots[] = {
+	"/etc/ssl/certs/ca-certificates.crt",
+	"/etc/pki/tls/certs/ca-bundle.crt",
+	"/etc/ssl/cert.pem",
+};
 
 static bool next_line(struct slice *rest, struct slice *ret_line)
 {
@@ -69,11 +77,62 @@ static int check(const char *option, const char *path, bool has(struct slice), c
 	return r;
 }
 
-int upstream_check(const struct spec *spec, struct failure *why)
+int upstream_check(const struct upstream_options *options, struct failure *why)
 {
-	int r = check("--upstream-ca", spec->upstream_ca, upstream_has_certificate,
+	int r = check("--upstream-ca", options->upstream_ca, upstream_has_certificate,
 		"there is no PEM certificate in it", why);
 	return r < 0 ? r
-		     : check("--hosts", spec->hosts, upstream_has_host,
+		     : check("--hosts", options->hosts, upstream_has_host,
 			       "there is no line ADDRESS NAME in it", why);
+}
+
+static int open_roots(struct failure *why)
+{
+	for (size_t i = 0; i < array_size(roots); i++) {
+		int fd = open(roots[i], O_RDONLY | O_CLOEXEC | O_NOCTTY);
+		if (fd >= 0)
+			return fd;
+		if (errno != ENOENT)
+			return failure_errno(why, -errno, "can't open %s", roots[i]);
+	}
+	return failure_set(why, -ENOENT, "no CA bundle in %s: install ca-certificates", roots[0]);
+}
+
+/** The user's hosts file as a memory file: the proxy reads it under another uid. */
+static int open_hosts(const char *path, struct failure *why)
+{
+	struct buf text;
+	buf_init(&text, UPSTREAM_HOSTS_BYTES_MAX);
+	int r = file_read(AT_FDCWD, path, UPSTREAM_HOSTS_BYTES_MAX, &text);
+	if (r == 0)
+		r = file_memory("hosts", buf_slice(&text));
+	buf_fini(&text);
+	return r < 0 ? failure_errno(why, r, "can't read %s", path) : r;
+}
+
+int upstream_open(
+	const struct upstream_options *options, struct upstream_files *ret, struct failure *why)
+{
+	ret->roots_fd = open_roots(why);
+	if (ret->roots_fd < 0)
+		return ret->roots_fd;
+	if (options->upstream_ca != NULL) {
+		ret->more_roots_fd = open(options->upstream_ca, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+		if (ret->more_roots_fd < 0)
+			return failure_errno(
+				why, -errno, "--upstream-ca: can't open %s", options->upstream_ca);
+	}
+	if (options->hosts != NULL) {
+		ret->hosts_fd = open_hosts(options->hosts, why);
+		if (ret->hosts_fd < 0)
+			return ret->hosts_fd;
+	}
+	return 0;
+}
+
+void upstream_close(struct upstream_files *files)
+{
+	fd_close(&files->roots_fd);
+	fd_close(&files->more_roots_fd);
+	fd_close(&files->hosts_fd);
 }

@@ -1,7 +1,7 @@
 /* What the caller names for the proxy is looked at before anything starts. */
 #include "tests/unit/cmocka_setup.h"
 
-#include "sandbox-launcher/upstream.h"
+#include "common/upstream.h"
 
 static void a_certificate_is_known_by_its_first_line(void **state)
 {

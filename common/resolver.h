@@ -2,8 +2,8 @@
  * Which DNS servers the proxy asks: given by the user, else those of /etc/resolv.conf. Nothing else
  * of that file counts.
  */
-#ifndef ECLUSA_SANDBOX_LAUNCHER_RESOLVER_H
-#define ECLUSA_SANDBOX_LAUNCHER_RESOLVER_H
+#ifndef ECLUSA_COMMON_RESOLVER_H
+#define ECLUSA_COMMON_RESOLVER_H
 
 #include "common/address.h"
 #include "common/failure.h"

@@ -1,7 +1,7 @@
 /* Which DNS servers a run asks, out of what people write into resolv.conf. */
 #include "tests/unit/cmocka_setup.h"
 
-#include "sandbox-launcher/resolver.h"
+#include "common/resolver.h"
 
 #include <errno.h>
 
