@@ -19,12 +19,14 @@ struct policy_tool {
 
 static const struct policy_tool tools[] = {
 	{"lint",
-		"[--strict] [--at DATE] [--sarif] PATH...\n"
+		"[--strict] [--at DATE] [--observed AUDIT] [--sarif] PATH...\n"
 		"      check policy text: syntax, groups and profiles, expect lines, rules that never "
 		"decide,\n"
-		"      contradict one another or end soon; --strict: a rule that has ended is an error",
-		POLICY_OPTION_STRICT | POLICY_OPTION_SARIF | POLICY_OPTION_AT, 1, SIZE_MAX,
-		policy_lint},
+		"      contradict one another or end soon; --strict: a rule that has ended is an error;\n"
+		"      --observed: name rules that neither an expect line nor this audit log hits",
+		POLICY_OPTION_STRICT | POLICY_OPTION_SARIF | POLICY_OPTION_AT |
+			POLICY_OPTION_OBSERVED,
+		1, SIZE_MAX, policy_lint},
 	{"test", "PATH...\n      judge the expect lines alone, and count them", 0, 1, SIZE_MAX,
 		policy_test},
 	{"explain",
@@ -97,6 +99,7 @@ static unsigned valued_option(const struct policy_tool *tool, const char *word)
 		{"--allow", POLICY_OPTION_ALLOW},
 		{"--profile", POLICY_OPTION_PROFILE},
 		{"--at", POLICY_OPTION_AT},
+		{"--observed", POLICY_OPTION_OBSERVED},
 	};
 	for (size_t i = 0; i < array_size(options); i++) {
 		if (strcmp(word, options[i].word) == 0)
@@ -116,6 +119,8 @@ static int take_value(unsigned option, const char *value, struct policy_words *t
 		to->policy = value;
 	if (option == POLICY_OPTION_PROFILE)
 		to->profile = value;
+	if (option == POLICY_OPTION_OBSERVED)
+		to->observed = value;
 	if (option == POLICY_OPTION_ALLOW)
 		to->allow[to->allow_count++] = value;
 	if (option == POLICY_OPTION_AT && value_date(slice_of(value), &to->at_ms) != NULL)

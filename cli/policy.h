@@ -13,14 +13,15 @@ enum policy_exit {
 
 /** Bits: which options a tool takes, besides --json and --help. */
 enum policy_option {
-	POLICY_OPTION_POLICY = 1,  /* --policy PATH */
-	POLICY_OPTION_ALLOW = 2,   /* --allow RULE, again and again */
-	POLICY_OPTION_PROFILE = 4, /* --profile NAME */
-	POLICY_OPTION_AT = 8,      /* --at DATE */
-	POLICY_OPTION_CHECK = 16,  /* --check */
-	POLICY_OPTION_WRITE = 32,  /* --write */
-	POLICY_OPTION_STRICT = 64, /* --strict */
-	POLICY_OPTION_SARIF = 128, /* --sarif */
+	POLICY_OPTION_POLICY = 1,     /* --policy PATH */
+	POLICY_OPTION_ALLOW = 2,      /* --allow RULE, again and again */
+	POLICY_OPTION_PROFILE = 4,    /* --profile NAME */
+	POLICY_OPTION_AT = 8,         /* --at DATE */
+	POLICY_OPTION_CHECK = 16,     /* --check */
+	POLICY_OPTION_WRITE = 32,     /* --write */
+	POLICY_OPTION_STRICT = 64,    /* --strict */
+	POLICY_OPTION_SARIF = 128,    /* --sarif */
+	POLICY_OPTION_OBSERVED = 256, /* --observed PATH */
 };
 
 /** A command line taken apart. Words point into argv. */
@@ -30,8 +31,9 @@ struct policy_words {
 	bool write;
 	bool strict;
 	bool sarif;
-	const char *policy; /* NULL when not given; likewise profile */
+	const char *policy; /* NULL when not given; likewise profile, observed */
 	const char *profile;
+	const char *observed;
 	uint64_t at_ms;     /* the moment that is asked about: the end of --at's day, or now */
 	const char **allow; /* into argv */
 	size_t allow_count;

@@ -2,6 +2,7 @@
 #include "cli/policy.h"
 #include "cli/policy_sarif.h"
 
+#include "audit/reader.h"
 #include "common/cleanup.h"
 #include "policy/lint.h"
 
@@ -11,8 +12,8 @@
 struct lint_run {
 	const struct policy_words *words;
 	bool unreadable;
-	size_t findings;
 	size_t errors;
+	size_t warnings;
 	struct buf out;
 	struct json json;
 	struct json *as_json; /* &json, or NULL for lines */
@@ -25,12 +26,46 @@ static void add_report(struct lint_run *run, const char *path, const struct poli
 			sarif_finding(&run->json, &report->items[i]);
 		else
 			policy_print_finding(&report->items[i], &run->out, run->as_json);
+		run->warnings += report->items[i].severity == POLICY_WARNING;
 	}
-	run->findings += report->count;
 	run->errors += report->errors;
 	if (report->count == POLICY_DIAGNOSTICS_MAX)
 		(void)fprintf(stderr, "eclusa policy: %s: only the first %d findings are shown\n",
 			path, POLICY_DIAGNOSTICS_MAX);
+}
+
+/** A request of the log, whatever became of it. */
+static int visit_line(void *arg, const struct audit_line *line)
+{
+	const struct policy *policy = arg;
+	struct slice method = audit_line_text(line, "http_request.http_method");
+	struct slice url = audit_line_text(line, "http_request.url.url_string");
+	auto_free struct policy_ask *ask = calloc(1, sizeof(*ask));
+	struct buf whole = {.limit = 0};
+	if (ask == NULL)
+		return -ENOMEM;
+	(void)buf_append(&whole, url);
+	if (audit_line_true(line, "unmapped.eclusa.has_query")) /* its text is not in the log */
+		(void)buf_append(&whole, SLICE("?"));
+	if (url.len > 0 && !whole.failed) {
+		policy_ask_init(ask, method, buf_slice(&whole), audit_line_number_at(line, "time"));
+		lint_observe(policy, audit_line_text(line, "policy.name").ptr, ask);
+	}
+	buf_fini(&whole);
+	return whole.failed ? -ENOMEM : 0;
+}
+
+/** @return 0 or negative errno after a line on stderr. */
+static int observe(const struct lint_run *run, struct policy *policy)
+{
+	struct audit_read read = {.visit = visit_line, .arg = policy};
+	struct failure why = {0};
+	if (run->words->observed == NULL)
+		return 0;
+	int r = audit_read_path(&read, run->words->observed, &why);
+	if (r < 0)
+		(void)fprintf(stderr, "eclusa policy: %s\n", why.text);
+	return r == -EINVAL ? -EIO : r; /* -EINVAL says that the report has errors */
 }
 
 static void lint_path(struct lint_run *run, const char *path)
@@ -38,7 +73,10 @@ static void lint_path(struct lint_run *run, const char *path)
 	struct policy *policy = NULL;
 	auto_free struct policy_report *report = calloc(1, sizeof(*report));
 	int r = report == NULL ? -ENOMEM : policy_load(path, &policy, report);
-	struct lint_options options = {run->words->at_ms, run->words->strict};
+	struct lint_options options = {
+		run->words->at_ms, run->words->strict, run->words->observed != NULL};
+	if (r == 0)
+		r = observe(run, policy);
 	if (r == 0)
 		lint_policy(policy, &options, report);
 	policy_free(policy);
@@ -68,11 +106,13 @@ int policy_lint(const struct policy_words *words)
 	} else if (words->json) {
 		json_array_end(&run.json);
 		json_uint(&run.json, "errors", run.errors);
+		json_uint(&run.json, "warnings", run.warnings);
 		json_object_end(&run.json);
 		(void)buf_append(&run.out, SLICE("\n"));
 	}
+	bool findings = run.errors > 0 || run.warnings > 0;
 	int status = run.unreadable ? POLICY_EXIT_UNREADABLE
-		: run.findings > 0  ? POLICY_EXIT_FINDINGS
+		: findings          ? POLICY_EXIT_FINDINGS
 				    : POLICY_EXIT_CLEAN;
 	return policy_finish(&run.out, status);
 }

@@ -235,6 +235,57 @@ static bool paths_tie(const struct rule_entry *a, const struct rule_entry *b)
 	return a->path_count == 0 && b->path_count == 0;
 }
 
+/** @wide's name is the end of @narrow's, after a dot. */
+static bool hosts_nest(const struct rule_entry *wide, const struct rule_entry *narrow)
+{
+	size_t more = narrow->name.len - wide->name.len;
+	if (wide->kind == PATTERN_EXACT || narrow->name.len <= wide->name.len ||
+		narrow->name.ptr[more - 1] != '.' || !slice_ends(narrow->name, wide->name))
+		return false;
+	bool own_name = narrow->kind == PATTERN_EXACT || narrow->kind == PATTERN_TREE;
+	return wide->kind != PATTERN_LABEL ||
+		(own_name && labels_of(narrow->name) == labels_of(wide->name) + 1);
+}
+
+static bool hosts_meet(const struct rule_entry *a, const struct rule_entry *b)
+{
+	if (!slice_equal(a->name, b->name))
+		return hosts_nest(a, b) || hosts_nest(b, a);
+	bool a_own = a->kind == PATTERN_EXACT || a->kind == PATTERN_TREE;
+	bool b_own = b->kind == PATTERN_EXACT || b->kind == PATTERN_TREE;
+	return (a_own && b_own) || (a->kind != PATTERN_EXACT && b->kind != PATTERN_EXACT);
+}
+
+bool cover_connections_meet(const struct rule_entry *a, const struct rule_entry *b)
+{
+	return hosts_meet(a, b) && ports_meet(a, b) && schemes_meet(a, b);
+}
+
+static bool methods_meet(const struct rule_entry *a, const struct rule_entry *b)
+{
+	for (size_t i = 0; i < a->method_count; i++) {
+		if (rule_has_method(b, a->methods[i]))
+			return true;
+	}
+	return a->method_count == 0 || b->method_count == 0;
+}
+
+static bool paths_meet(const struct rule_entry *a, const struct rule_entry *b)
+{
+	for (size_t i = 0; i < a->path_count; i++) {
+		for (size_t j = 0; j < b->path_count; j++) {
+			if (cover_paths_meet(a->paths[i], b->paths[j]))
+				return true;
+		}
+	}
+	return a->path_count == 0 || b->path_count == 0;
+}
+
+bool cover_requests_meet(const struct rule_entry *a, const struct rule_entry *b)
+{
+	return cover_connections_meet(a, b) && methods_meet(a, b) && paths_meet(a, b);
+}
+
 bool cover_ties(const struct rule_entry *a, const struct rule_entry *b)
 {
 	return hosts_tie(a, b) && methods_tie(a, b) && ports_meet(a, b) && schemes_meet(a, b) &&

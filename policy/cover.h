@@ -16,6 +16,10 @@ bool cover_rule(const struct rule_entry *wide, const struct rule_entry *narrow);
  */
 bool cover_ties(const struct rule_entry *a, const struct rule_entry *b);
 
+/** Whether some connection (name, port, scheme) belongs to both rules; likewise some request on it. */
+bool cover_connections_meet(const struct rule_entry *a, const struct rule_entry *b);
+bool cover_requests_meet(const struct rule_entry *a, const struct rule_entry *b);
+
 /** Whether every path of @narrow, a checked pattern, matches @wide. May miss unusual globs. */
 bool cover_path(struct slice wide, struct slice narrow);
 /** Whether some path matches both checked patterns. */

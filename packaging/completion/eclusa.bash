@@ -29,14 +29,14 @@ _eclusa_run() { # current word, previous word
 _eclusa_policy() { # current word, previous word, tool
 	local options='--json --help'
 	case $2 in
-	--policy) options='' ;;
+	--policy | --observed) options='' ;;
 	--allow | --profile | --at)
 		return
 		;;
 	esac
 	if [ -n "$options" ]; then
 		case $3 in
-		lint) options+=' --strict --sarif --at' ;;
+		lint) options+=' --strict --sarif --at --observed' ;;
 		explain) options+=' --policy --allow --at' ;;
 		show) options+=' --profile' ;;
 		diff) options+=' --at' ;;

@@ -20,14 +20,17 @@ static void lint_text(const char *rules, bool strict)
 	buf_fini(&text);
 }
 
-/** Findings as "line:code line:code". */
-static void codes(char *to, size_t capacity)
+/** Findings, or notes, as "line:code line:code". */
+static void codes(bool notes, char *to, size_t capacity)
 {
 	size_t len = 0;
 	to[0] = '\0';
-	for (size_t i = 0; i < report.count && len < capacity; i++)
-		len += (size_t)snprintf(to + len, capacity - len, "%s%u:%s", i == 0 ? "" : " ",
-			report.items[i].line, report.items[i].code);
+	for (size_t i = 0; i < report.count && len < capacity; i++) {
+		const struct policy_diagnostic *d = &report.items[i];
+		if ((d->severity == POLICY_NOTE) == notes)
+			len += (size_t)snprintf(to + len, capacity - len, "%s%u:%s",
+				len == 0 ? "" : " ", d->line, d->code);
+	}
 }
 
 static void test_each_finding_has_its_place(void **state)
@@ -42,13 +45,13 @@ static void test_each_finding_has_its_place(void **state)
 		{"allow *.a.test POST /x\ndeny **.a.test POST\n", "3:unreachable"},
 		{"allow a.test POST,GET\ndeny a.test POST\n", ""},
 		{"allow a.test /x/y\ndeny a.test /x/**\n", "3:unreachable"},
-		{"allow a.test /x/**\ndeny a.test /x/*\n", ""},
-		{"allow a.test:80,443\ndeny a.test:443\n", ""},
-		{"allow a.test:80,443\ndeny a.test:1-1000\n", "3:unreachable"},
+		{"allow a.test /x/**\ndeny a.test /x/*\n", "4:deny-path"},
+		{"allow a.test:80,443 note=signed\ndeny a.test:443\n", ""},
+		{"allow a.test:80,443 note=signed\ndeny a.test:1-1000\n", "3:unreachable"},
 		{"allow .a.test\ndeny **.a.test\n", ""},
 		{"allow x.y.a.test\ndeny *.a.test\n", ""},
-		{"allow a.test:80\ndeny a.test scheme=https\n", ""},
-		{"allow a.test:80\ndeny a.test scheme=http\n", "3:unreachable"},
+		{"allow a.test:80 note=signed\ndeny a.test scheme=https\n", ""},
+		{"allow a.test:80 note=signed\ndeny a.test scheme=http\n", "3:unreachable"},
 		{"deny a.test\ndeny .a.test\n", "3:shadowed"},
 		{"deny a.test\ndeny a.test\n", "4:shadowed"},
 		{"allow a.test /x\nallow a.test /x\n", "4:shadowed"},
@@ -65,8 +68,9 @@ static void test_each_finding_has_its_place(void **state)
 		{"allow a.test GET\nallow a.test POST\n", ""},
 		{"allow .a.test\nallow **.a.test enc-slash=literal\n", "4:equal-specificity"},
 		{"allow *.a.test\nallow **.a.test enc-slash=literal\n", ""},
-		{"allow a.test:443\nallow a.test:80,443 query=deny\n", "4:equal-specificity"},
-		{"allow a.test:443\nallow a.test:80 query=deny\n", ""},
+		{"allow a.test:443\nallow a.test:80,443 query=deny note=signed\n",
+			"4:equal-specificity"},
+		{"allow a.test:443\nallow a.test:80 query=deny note=signed\n", ""},
 		{"allow a.test addr=10.0.0.0/8\nallow a.test\n", "4:equal-specificity"},
 		{"allow a.test expires=2027-01-14\n", "3:expired"},
 		{"allow a.test expires=2027-01-15\n", "3:expires-soon"},
@@ -77,14 +81,105 @@ static void test_each_finding_has_its_place(void **state)
 		{"allow x.github.io POST req-body=2m\n", "3:exfiltration"},
 		{"allow x.github.io POST req-body=1m\n", ""},
 		{"allow x.github.io GET req-body=2m\n", ""},
+		/* plain HTTP, unless a note says why */
+		{"allow a.test:80\n", "3:plain-http"},
+		{"allow a.test:70-90\n", "3:plain-http"},
+		{"allow a.test:8080 scheme=http\n", "3:plain-http"},
+		{"allow a.test:80 scheme=https\n", ""},
+		{"deny a.test:80\n", ""},
+		/* a deny rule that takes a part */
+		{"allow .a.test\ndeny x.a.test /admin/**\n", "4:deny-path"},
+		{"allow x.a.test\ndeny .a.test GET /admin/**\n", "4:deny-path"},
+		{"allow x.a.test\ndeny .a.test POST /admin/**\n", ""},
+		{"allow x.a.test /v1/**\ndeny .a.test /admin/**\n", ""},
+		{"allow x.a.test\ndeny .a.test:8443 /admin/**\n", ""},
+		{"allow y.x.a.test\ndeny *.a.test /admin/**\n", ""},
+		{"allow a.test\ndeny **.a.test /admin/**\n", ""},
+		{"allow *.a.test\ndeny b.a.test POST\n", ""},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char found[512];
 		lint_text(cases[i].rules, false);
-		codes(found, sizeof(found));
+		codes(false, found, sizeof(found));
 		if (strcmp(found, cases[i].found) != 0)
 			fail_msg("%s: '%s', not '%s'", cases[i].rules, found, cases[i].found);
 	}
+}
+
+static void test_notes_say_what_a_wildcard_covers(void **state)
+{
+	(void)state;
+	char found[256];
+	lint_text("allow a.test\nallow *.b.test\nallow **.c.test\nallow .d.test\n", false);
+	codes(false, found, sizeof(found));
+	assert_string_equal(found, "");
+	codes(true, found, sizeof(found));
+	assert_string_equal(found, "4:wildcard 5:wildcard 6:wildcard");
+	assert_string_equal(report.items[0].text,
+		"*.b.test covers one label (a.b.test), not b.test and not b.a.b.test");
+	assert_non_null(strstr(report.items[1].text, "not c.test"));
+	assert_non_null(strstr(report.items[2].text, ".d.test covers d.test and"));
+	assert_int_equal(report.errors, 0);
+}
+
+static struct policy_report lint_whole(const char *text, const char *observed, const char *profile)
+{
+	struct policy *p = policy_setup(text);
+	struct policy_ask ask;
+	struct policy_report found = {.count = 0};
+	if (observed != NULL) {
+		policy_ask_init(&ask, SLICE("GET"), slice_of(observed), NOW_MS);
+		lint_observe(p, profile, &ask);
+	}
+	lint_policy(
+		p, &(struct lint_options){.now_ms = NOW_MS, .observed = observed != NULL}, &found);
+	policy_free(p);
+	return found;
+}
+
+static void test_rules_that_no_test_hits(void **state)
+{
+	(void)state;
+	static const char text[] =
+		"policy 1\nrequire tests\ndeny no.test\n[group g]\nallow a.test /x/**\n"
+		"allow b.test\nexpect allow GET https://a.test/x/y\n"
+		"[profile p]\nuse g req-body=0 query=deny\n"
+		"expect deny GET https://b.test/?q code=deny.query\n"
+		"expect deny GET https://no.test/ code=deny.rule\n";
+	static const char *const wanted[] = {"6:untested", ""};
+	for (size_t i = 0; i < 2; i++) {
+		char found[256];
+		/* by a request that was seen in that profile; a narrowed copy counts for its rule */
+		report = lint_whole(text, i == 0 ? NULL : "https://b.test/", "p");
+		codes(false, found, sizeof(found));
+		assert_string_equal(found, wanted[i]);
+	}
+	report = lint_whole("policy 1\n[profile p]\nallow a.test\n", NULL, NULL);
+	assert_int_equal(report.count, 0);
+	report = lint_whole("policy 1\n[profile p]\nallow a.test\n[profile q]\nallow b.test\n",
+		"https://b.test/", NULL);
+	assert_int_equal(report.count, 1);
+	assert_int_equal(report.items[0].line, 3);
+	assert_string_equal(report.items[0].code, "untested");
+	report = lint_whole("policy 1\n[profile p]\nallow a.test\n[profile q]\nallow a.test\n",
+		"https://a.test/", "q");
+	assert_int_equal(report.count, 1);
+	assert_int_equal(report.items[0].line, 3);
+}
+
+static void test_groups_that_nobody_uses(void **state)
+{
+	(void)state;
+	report = lint_whole(
+		"policy 1\n[group used]\nallow a.test\n[group not]\nallow b.test\n"
+		"[group tests]\nexpect deny GET https://a.test/\n[profile p]\nuse used\n",
+		NULL, NULL);
+	assert_int_equal(report.count, 1);
+	assert_int_equal(report.items[0].line, 4);
+	assert_int_equal(report.items[0].column, 8);
+	assert_string_equal(report.items[0].code, "unused-group");
+	report = lint_whole("policy 1\n[group library]\nallow a.test\n", NULL, NULL);
+	assert_int_equal(report.count, 0);
 }
 
 static void test_strict_makes_an_expired_rule_an_error(void **state)
@@ -160,6 +255,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_finding_has_its_place),
+		cmocka_unit_test(test_notes_say_what_a_wildcard_covers),
+		cmocka_unit_test(test_rules_that_no_test_hits),
+		cmocka_unit_test(test_groups_that_nobody_uses),
 		cmocka_unit_test(test_strict_makes_an_expired_rule_an_error),
 		cmocka_unit_test(test_a_group_used_twice_does_not_contradict_itself),
 		cmocka_unit_test(test_paths_cover_and_meet),
