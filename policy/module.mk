@@ -1,5 +1,5 @@
 policy_SOURCES := policy/host.c policy/target.c policy/arena.c policy/bundle.c policy/report.c policy/lexer.c \
-	policy/pattern.c policy/rule.c policy/value.c policy/attribute.c policy/parser.c policy/statement.c policy/statement_rule.c policy/finish.c policy/limit.c \
+	policy/pattern.c policy/rule.c policy/value.c policy/attribute.c policy/parser.c policy/statement.c \
 	policy/profile.c policy/decide.c policy/suggest.c policy/expect.c policy/resolve.c policy/compile.c \
 	policy/source.c
 policy_SOURCES += policy/admits.c
