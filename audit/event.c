@@ -23,8 +23,8 @@
 #define SUGGESTION_BYTES   1024
 #define CUT_PASSES         4     /* limits halved so often at most */
 #define RAW_BYTES_MAX      16384 /* of a text before redaction */
-/* What the segment writer adds: sequence, times, device, boot id, recovery marks. */
-#define ADDED_BYTES_MAX 512
+/* What the segment writer adds: sequence, times, device, boot id, recovery marks, the chain. */
+#define ADDED_BYTES_MAX (512 + CHAIN_SEAL_BYTES_MAX)
 
 enum action { ACTION_NONE, ACTION_ALLOWED, ACTION_DENIED };
 
@@ -555,6 +555,18 @@ static void write_files(struct writer *w)
 			j, results ? "results_left_out" : "inputs_left_out", e->file_count - shown);
 }
 
+/** Ties the index's past into this chain: what a later signature here covers, too. */
+static void write_index(struct writer *w)
+{
+	const struct chain *index = w->e->index;
+	if (index == NULL)
+		return;
+	json_object(&w->j, "index");
+	json_uint(&w->j, "last", index->sequence);
+	json_text(&w->j, "head", index->head);
+	json_object_end(&w->j);
+}
+
 static void write_unmapped(struct writer *w)
 {
 	const struct audit_event *e = w->e;
@@ -580,6 +592,7 @@ static void write_unmapped(struct writer *w)
 	write_own(w, "address_class", e->address_class, METHOD_BYTES);
 	write_usage(w);
 	write_files(w);
+	write_index(w);
 	if (w->redactions > 0)
 		json_uint(j, "redactions", w->redactions);
 	if (w->cuts > 0)

@@ -5,6 +5,7 @@
 #ifndef ECLUSA_AUDIT_EVENT_H
 #define ECLUSA_AUDIT_EVENT_H
 
+#include "audit/chain.h"
 #include "common/address.h"
 #include "common/buf.h"
 #include "common/id.h"
@@ -76,6 +77,8 @@ struct audit_event {
 	const char *user_name;
 	const struct audit_file *files; /* inputs of a start, results of an exit */
 	size_t file_count; /* at most AUDIT_FILES_MAX of them are read: the rest is counted */
+
+	const struct chain *index; /* of a chain's first line: where the folder's index was */
 
 	struct address proxy; /* where the sandbox reached the proxy: proxy_endpoint */
 	uint16_t proxy_port;

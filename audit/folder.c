@@ -4,6 +4,7 @@
  */
 #include "audit/segment.h"
 
+#include "audit/index.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -68,29 +69,58 @@ static int open_unheld(int open_fd, const char *name)
 	return fd_take(&fd);
 }
 
-/** The segment of a ring: its link is "<utc>-<id>", the ring's name "<id>.ring" or "<id>.<n>.ring". */
-static int find_segment(int folder_fd, int open_fd, const char *ring_name, struct failure *why)
+/** The file in this folder whose name ends so; *ret_name: its name. @return descriptor, -ENOENT, another negative errno. */
+static int find_suffix(int dir_fd, const char *suffix, char ret_name[static FILE_NAME_BYTES])
 {
-	char suffix[FILE_NAME_BYTES];
-	size_t id_len = strcspn(ring_name, ".");
-	(void)snprintf(suffix, sizeof(suffix), "-%.*s", (int)id_len, ring_name);
-	int again = openat(open_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int again = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = again < 0 ? NULL : fdopendir(again);
-	if (dir == NULL)
-		return failure_errno(why, -errno, "audit folder: open/");
+	if (dir == NULL) {
+		fd_close(&again);
+		return -errno;
+	}
 	int fd = -ENOENT;
 	struct dirent *entry;
 	while (fd < 0 && (entry = readdir(dir)) != NULL) {
-		if (slice_ends(slice_of(entry->d_name), slice_of(suffix)))
-			fd = openat(open_fd, entry->d_name,
-				O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
+		if (!slice_ends(slice_of(entry->d_name), slice_of(suffix)))
+			continue;
+		fd = openat(dir_fd, entry->d_name,
+			O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
+		(void)slice_copy(slice_of(entry->d_name), ret_name, FILE_NAME_BYTES); /* it fits */
 	}
 	(void)closedir(dir); /* only read */
-	if (fd >= 0)
+	return fd;
+}
+
+/**
+ * The segment of a ring: its link is "<utc>-<id>", the ring's name "<id>.ring" or "<id>.<n>.ring". A run that ended while its ring
+ * was still held has no link anymore; without a file, too, a new one is made. *ret_name: the segment's file.
+ */
+static int find_segment(int folder_fd, int open_fd, const char *id,
+	char ret_name[static FILE_NAME_BYTES], struct failure *why)
+{
+	char suffix[FILE_NAME_BYTES], link[FILE_NAME_BYTES];
+	(void)snprintf(suffix, sizeof(suffix), "-%.63s", id);
+	int fd = find_suffix(open_fd, suffix, link);
+	if (fd >= 0) {
+		(void)snprintf(ret_name, FILE_NAME_BYTES, "%.240s.jsonl", link);
 		return fd;
-	char id[FILE_NAME_BYTES], name[FILE_NAME_BYTES];
-	(void)snprintf(id, sizeof(id), "%.*s", (int)id_len, ring_name);
-	return audit_segment_create(folder_fd, id, name, sizeof(name), why);
+	}
+	(void)snprintf(suffix, sizeof(suffix), "-%.63s.jsonl", id);
+	fd = find_suffix(folder_fd, suffix, ret_name);
+	return fd >= 0 ? fd : audit_segment_create(folder_fd, id, ret_name, FILE_NAME_BYTES, why);
+}
+
+/** What a recovery added ends a chain: the index says so. */
+static int index_recovered(
+	int folder_fd, const char *name, const struct audit_segment *segment, struct failure *why)
+{
+	const struct audit_index_entry entry = {.kind = AUDIT_INDEX_CLOSED,
+		.segment = name,
+		.at = audit_segment_chain(segment),
+		.recovered = true};
+	if (entry.at->sequence == 1)
+		return 0; /* not a line of it was ever written */
+	return audit_index_append(folder_fd, &entry, why);
 }
 
 /** Into the run's own segment; then the ring is gone. @return lines or negative errno. */
@@ -105,18 +135,21 @@ static int recover_ring(int folder_fd, int open_fd, const char *name, struct fai
 		return 0;
 	}
 	struct audit_segment *segment = NULL;
-	auto_fd segment_fd = find_segment(folder_fd, open_fd, name, why);
-	int r = segment_fd < 0 ? segment_fd : audit_segment_attach(segment_fd, &segment, why);
+	char id[CHAIN_NAME_BYTES], file[FILE_NAME_BYTES];
+	(void)snprintf(id, sizeof(id), "%.*s", (int)strcspn(name, "."), name);
+	auto_fd segment_fd = find_segment(folder_fd, open_fd, id, file, why);
+	int r = segment_fd < 0 ? segment_fd : audit_segment_attach(segment_fd, id, &segment, why);
 	if (r == 0) {
 		r = audit_segment_drain(segment, ring, true);
 		if (r < 0)
 			(void)failure_errno(why, r, "audit folder: can't complete %s", name);
 	}
+	int indexed = r > 0 ? index_recovered(folder_fd, file, segment, why) : 0;
 	audit_segment_free(segment);
 	audit_ring_free(ring);
 	if (r >= 0)
 		(void)unlinkat(open_fd, name, 0); /* drained: harmless if it stays */
-	return r;
+	return indexed < 0 ? indexed : r;
 }
 
 /** Whether the text stands anywhere in a file. What peers wrote can't hold it: their quotes are escaped. */
@@ -156,8 +189,9 @@ static int close_run(int fd, const char *name, struct audit_segment *segment)
 }
 
 /** A dead run may have left a torn last line, and has left no end. @return 1 if something was added. */
-static int recover_segment(int open_fd, const char *name, struct failure *why)
+static int recover_segment(int folder_fd, int open_fd, const char *name, struct failure *why)
 {
+	char file[FILE_NAME_BYTES];
 	auto_fd fd = open_unheld(open_fd, name);
 	if (fd < 0)
 		return 0;
@@ -165,12 +199,16 @@ static int recover_segment(int open_fd, const char *name, struct failure *why)
 	struct audit_segment *segment = NULL;
 	if (fstat(fd, &before) < 0)
 		return failure_errno(why, -errno, "audit folder: %s", name);
-	int r = audit_segment_attach(fd, &segment, why);
+	const char *dash = strchr(name, '-'); /* <utc>-<id> */
+	int r = audit_segment_attach(fd, dash == NULL ? name : dash + 1, &segment, why);
 	if (r == 0) {
 		r = close_run(fd, name, segment);
 		if (r < 0)
 			(void)failure_errno(why, r, "audit folder: can't complete %s", name);
 	}
+	(void)snprintf(file, sizeof(file), "%.240s.jsonl", name);
+	if (r == 0)
+		r = index_recovered(folder_fd, file, segment, why);
 	audit_segment_free(segment);
 	if (r < 0)
 		return r;
@@ -211,7 +249,7 @@ static int recover_kind(int folder_fd, DIR *dir, enum open_kind kind, struct fai
 		if (kind == OPEN_RING)
 			r = recover_ring(folder_fd, open_fd, entry->d_name, why);
 		else if (kind == OPEN_SEGMENT)
-			r = recover_segment(open_fd, entry->d_name, why);
+			r = recover_segment(folder_fd, open_fd, entry->d_name, why);
 		else
 			remove_stale(open_fd, entry->d_name);
 		count += r > 0;

@@ -25,12 +25,13 @@
 #define DEVICE_BYTES   256
 #define BOOT_ID_BYTES  40
 #define SEQUENCE_FIELD ",\"sequence\":"
+#define SEAL_FIELD     ",\"chain\":\""
 #define CODE_FIELD     ",\"event_code\":\""
 
 struct audit_segment {
 	int fd;                    /* borrowed */
 	off_t end;                 /* what we know of; another size means that others wrote */
-	uint64_t sequence;         /* the next one */
+	struct chain chain;        /* its name is empty until it is known */
 	char device[DEVICE_BYTES]; /* ,"device":{...} */
 	char boot[BOOT_ID_BYTES];
 	struct buf line;
@@ -118,41 +119,82 @@ static int segment_write(struct audit_segment *s, struct slice text)
 	return r;
 }
 
-/** The number after the last sequence field of whole lines; 0 when there is none. */
-static uint64_t last_sequence(struct slice lines)
+/** A line that ends the chain with this hash has been written. */
+static void segment_advance(struct audit_segment *s, const char hash[static DIGEST_TEXT_BYTES])
 {
-	struct slice field = SLICE(SEQUENCE_FIELD);
-	for (size_t at = lines.len; at-- > 0;) {
-		struct slice rest = slice_part(lines, at, lines.len);
-		if (!slice_starts(rest, field))
-			continue;
-		size_t end = field.len;
-		while (end < rest.len && rest.ptr[end] >= '0' && rest.ptr[end] <= '9')
-			end++;
-		uint64_t value;
-		if (slice_decimal(slice_part(rest, field.len, end), UINT64_MAX, false, &value) == 0)
-			return value;
+	memcpy(s->chain.head, hash, DIGEST_TEXT_BYTES);
+	s->chain.sequence++;
+}
+
+/** Where the last sealed line of whole lines leaves the chain. False: there is none. */
+static bool last_link(struct slice lines, struct chain *ret)
+{
+	while (lines.len > 0) {
+		struct chain_link link;
+		size_t end = lines.ptr[lines.len - 1] == '\n' ? lines.len - 1 : lines.len;
+		const char *before = memrchr(lines.ptr, '\n', end);
+		size_t at = before == NULL ? 0 : (size_t)(before - lines.ptr) + 1;
+		struct slice line = slice_part(lines, at, end);
+		if (chain_read(line, CHAIN_EVENT_CLOSING, &link)) {
+			ret->sequence = chain_sequence(line) + 1;
+			(void)slice_copy(link.chain, ret->name, sizeof(ret->name)); /* they fit */
+			(void)slice_copy(link.hash, ret->head, sizeof(ret->head));
+			return true;
+		}
+		lines.len = at;
 	}
-	return 0;
+	return false;
+}
+
+/** The whole of a torn line that breaks off in its seal: what was written is a part of it, or it is not ours. */
+static int mend_seal(struct audit_segment *s, struct slice torn, size_t seal_at, struct buf *whole,
+	char ret_hash[static DIGEST_TEXT_BYTES])
+{
+	(void)buf_append(whole, slice_part(torn, 0, seal_at)); /* errors are sticky in the buf */
+	int r = chain_seal(&s->chain, CHAIN_EVENT_CLOSING, whole, ret_hash);
+	return r < 0 ? r : slice_starts(buf_slice(whole), torn) ? 0 : -EINVAL;
+}
+
+/** The whole of a torn line that breaks off before its seal: marked as torn, then sealed. */
+static int mend_event(struct audit_segment *s, struct slice torn, struct buf *whole,
+	char ret_hash[static DIGEST_TEXT_BYTES])
+{
+	(void)buf_append(whole, torn); /* errors are sticky in the buf */
+	int r = mend_line(torn, s->chain.sequence, whole);
+	if (r < 0)
+		return r;
+	if (!slice_ends(buf_slice(whole), SLICE(CHAIN_EVENT_CLOSING)) ||
+		buf_len(whole) < torn.len + sizeof(CHAIN_EVENT_CLOSING) - 1)
+		return -EINVAL;
+	buf_drop_end(whole, sizeof(CHAIN_EVENT_CLOSING) - 1);
+	return chain_seal(&s->chain, CHAIN_EVENT_CLOSING, whole, ret_hash);
 }
 
 /** A torn last line becomes a whole one, by what is appended. */
 static int segment_mend(struct audit_segment *s, struct slice torn)
 {
-	struct buf rest;
-	buf_init(&rest, AUDIT_LINE_BYTES_MAX);
-	if (mend_line(torn, s->sequence, &rest) < 0)
-		buf_clear(&rest); /* no line of ours: a newline keeps it away from the next one */
-	else
-		s->sequence++;
-	int r = buf_append(&rest, SLICE("\n"));
+	struct buf whole;
+	char hash[DIGEST_TEXT_BYTES];
+	struct slice seal = SLICE(SEAL_FIELD);
+	const char *at = memmem(torn.ptr, torn.len, seal.ptr, seal.len);
+	buf_init(&whole, TAIL_BYTES + AUDIT_LINE_BYTES_MAX);
+	int r = at != NULL ? mend_seal(s, torn, (size_t)(at - torn.ptr), &whole, hash)
+			   : mend_event(s, torn, &whole, hash);
+	bool is_line = r == 0;
+	if (!is_line) { /* no line of ours: a newline keeps it away from the next one */
+		buf_clear(&whole);
+		(void)buf_append(&whole, torn); /* errors are sticky in the buf */
+	}
+	r = buf_append(&whole, SLICE("\n"));
 	if (r == 0)
-		r = segment_write(s, buf_slice(&rest));
-	buf_fini(&rest);
+		r = segment_write(s, slice_part(buf_slice(&whole), torn.len, SIZE_MAX));
+	if (r == 0 && is_line)
+		segment_advance(s, hash);
+	buf_fini(&whole);
 	return r;
 }
 
-/** Find the end and the next sequence when others have written. Under the lock, so a torn line's writer is dead. */
+/** Find the end and the chain's head when others have written. Under the lock, so a torn line's writer is dead. */
 static int segment_sync(struct audit_segment *s)
 {
 	struct stat st;
@@ -170,11 +212,9 @@ static int segment_sync(struct audit_segment *s)
 	size_t whole = (size_t)got;
 	while (whole > 0 && tail[whole - 1] != '\n')
 		whole--;
-	uint64_t last = last_sequence((struct slice){tail, whole});
-	if (last + 1 > s->sequence)
-		s->sequence = last + 1;
+	(void)last_link((struct slice){tail, whole}, &s->chain); /* else it is at its beginning */
 	s->end = st.st_size;
-	if (whole == (size_t)got)
+	if (whole == (size_t)got || s->chain.name[0] == '\0')
 		return 0;
 	return segment_mend(s, (struct slice){tail + whole, (size_t)got - whole});
 }
@@ -216,7 +256,7 @@ static void segment_boot(struct audit_segment *s)
 	buf_fini(&text);
 }
 
-int audit_segment_attach(int fd, struct audit_segment **ret, struct failure *why)
+int audit_segment_attach(int fd, const char *chain, struct audit_segment **ret, struct failure *why)
 {
 	struct audit_segment *s = calloc(1, sizeof(*s));
 	if (s == NULL)
@@ -225,19 +265,26 @@ int audit_segment_attach(int fd, struct audit_segment **ret, struct failure *why
 	buf_init(&s->line, AUDIT_LINE_BYTES_MAX);
 	segment_device(s);
 	segment_boot(s);
-	int r = segment_lock(s);
+	int r = chain == NULL ? 0 : chain_start(&s->chain, chain);
+	if (r == 0)
+		r = segment_lock(s);
 	if (r == 0) {
 		r = segment_sync(s);
 		segment_unlock(s);
 	}
+	if (r == 0 && s->chain.name[0] == '\0')
+		r = -ENODATA; /* nothing is in it that could be continued */
 	if (r < 0) {
 		audit_segment_free(s);
 		return failure_errno(why, r, "audit segment: can't be written");
 	}
-	if (s->sequence == 0)
-		s->sequence = 1;
 	*ret = s;
 	return 0;
+}
+
+const struct chain *audit_segment_chain(const struct audit_segment *s)
+{
+	return &s->chain;
 }
 
 void audit_segment_free(struct audit_segment *s)
@@ -280,33 +327,36 @@ static void compose_metadata(struct buf *line, struct slice front, enum entry_ki
 	}
 }
 
-static int segment_compose(struct audit_segment *s, struct audit_entry entry, enum entry_kind kind)
+/** The whole line, sealed; *ret_hash: the chain's head once it is written. */
+static int segment_compose(struct audit_segment *s, struct audit_entry entry, enum entry_kind kind,
+	char ret_hash[static DIGEST_TEXT_BYTES])
 {
 	struct buf *line = &s->line;
 	size_t end = entry.line.len - 3; /* before the braces of eclusa, unmapped and the line */
 	buf_clear(line);
 	compose_metadata(line, slice_part(entry.line, 0, entry.metadata_end), kind);
 	(void)buf_printf(line, SEQUENCE_FIELD "%llu,\"logged_time\":%llu}",
-		(unsigned long long)s->sequence, (unsigned long long)clock_wall_ms());
+		(unsigned long long)s->chain.sequence, (unsigned long long)clock_wall_ms());
 	(void)buf_append_text(line, s->device);
 	(void)buf_append(line, slice_part(entry.line, entry.metadata_end + 1, end));
 	(void)buf_printf(line, ",\"boot_id\":\"%s\"", s->boot);
 	if (kind == ENTRY_RECOVERED)
 		(void)buf_append_text(line, ",\"recovered\":true");
-	(void)buf_append_text(line, "}}}\n");
-	return line->failed ? -ENOBUFS : 0;
+	int r = chain_seal(&s->chain, CHAIN_EVENT_CLOSING, line, ret_hash);
+	return r < 0 ? r : buf_append(line, SLICE("\n"));
 }
 
 /** Under the lock and in sync. @return 0, -EBADMSG, or another errno. */
 static int segment_put(struct audit_segment *s, struct audit_entry entry, enum entry_kind kind)
 {
+	char hash[DIGEST_TEXT_BYTES];
 	if (!entry_well_formed(entry))
 		return -EBADMSG;
-	int r = segment_compose(s, entry, kind);
+	int r = segment_compose(s, entry, kind, hash);
 	if (r == 0)
 		r = segment_write(s, buf_slice(&s->line));
 	if (r == 0)
-		s->sequence++;
+		segment_advance(s, hash);
 	return r;
 }
 

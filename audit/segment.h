@@ -9,6 +9,7 @@
 #ifndef ECLUSA_AUDIT_SEGMENT_H
 #define ECLUSA_AUDIT_SEGMENT_H
 
+#include "audit/chain.h"
 #include "audit/event.h"
 #include "audit/ring.h"
 #include "common/failure.h"
@@ -36,8 +37,14 @@ int audit_segment_create(
 	int folder_fd, const char *id, char *ret_name, size_t capacity, struct failure *why);
 /** The run ended in order: @name is no longer being written (its link in open/ goes). Recovery does the same for dead runs. */
 void audit_segment_close(int folder_fd, const char *name);
-/** Start writing: finds the last sequence; completes a torn last line so that it stays one line. Borrows @fd. */
-int audit_segment_attach(int fd, struct audit_segment **ret, struct failure *why);
+/**
+ * Start writing: finds the chain's head and number; completes a torn last line so that it stays one line. Borrows @fd.
+ * @chain: its name while the segment is empty; NULL: continue what is there (-ENODATA when nothing is).
+ */
+int audit_segment_attach(
+	int fd, const char *chain, struct audit_segment **ret, struct failure *why);
+/** Where the chain is, as far as this writer knows: up to date after an append of its own. */
+const struct chain *audit_segment_chain(const struct audit_segment *s);
 void audit_segment_free(struct audit_segment *s);
 /** Add sequence and logged time, append one line with one write(). @return 0 or negative errno (nothing half-written stays). */
 int audit_segment_append(struct audit_segment *s, struct audit_entry entry);

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <openssl/sha.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 struct digest {
@@ -34,24 +33,31 @@ int digest_update(struct digest *d, struct slice text)
 	return SHA256_Update(&d->context, text.ptr, text.len) == 1 ? 0 : -EIO;
 }
 
+static void hex_of(
+	const unsigned char raw[static DIGEST_BYTES], char ret_text[static DIGEST_TEXT_BYTES])
+{
+	static const char digits[] = "0123456789abcdef";
+	for (size_t i = 0; i < DIGEST_BYTES; i++) {
+		ret_text[2 * i] = digits[raw[i] >> 4];
+		ret_text[2 * i + 1] = digits[raw[i] & 15];
+	}
+	ret_text[DIGEST_TEXT_BYTES - 1] = '\0';
+}
+
 int digest_finish(struct digest *d, char ret_text[static DIGEST_TEXT_BYTES])
 {
 	unsigned char raw[DIGEST_BYTES];
 	if (SHA256_Final(raw, &d->context) != 1)
 		return -EIO;
-	for (int i = 0; i < DIGEST_BYTES; i++)
-		(void)snprintf(ret_text + 2 * i, 3, "%02x", raw[i]);
+	hex_of(raw, ret_text);
 	return 0;
 }
 
 int digest_of(struct slice text, char ret_text[static DIGEST_TEXT_BYTES])
 {
-	struct digest *d = digest_new();
-	if (d == NULL)
-		return -ENOMEM;
-	int r = digest_update(d, text);
-	if (r == 0)
-		r = digest_finish(d, ret_text);
-	digest_free(d);
-	return r;
+	struct digest d;
+	if (SHA256_Init(&d.context) != 1)
+		return -EIO;
+	int r = digest_update(&d, text);
+	return r == 0 ? digest_finish(&d, ret_text) : r;
 }

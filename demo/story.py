@@ -60,7 +60,7 @@ class Story:
 
     def load_events(self, folder):
         lines = []
-        for name in sorted(glob.glob(self.path(folder + "/*.jsonl"))):
+        for name in sorted(glob.glob(self.path(folder + "/[0-9]*.jsonl"))):
             with open(name, encoding="utf-8") as file:
                 lines += [json.loads(line) for line in file if line.startswith("{")]
         return lines
@@ -195,7 +195,7 @@ class Story:
             print("  and nothing else")
         self.tell_layers()
         heading("Where things are")
-        segments = glob.glob(self.path("audit/*.jsonl"))
+        segments = glob.glob(self.path("audit/[0-9]*.jsonl"))
         log = segments[-1] if segments else self.path("audit")
         for what, where in (("picture", self.path("results/chart.png")), ("report", self.path("results/report.json")),
                             ("result of the run", self.path("result.json")), (f"audit log, {len(self.events)} events", log)):

@@ -89,7 +89,7 @@ static int place_descriptors(int *fds, struct crew *crew, struct failure *why)
 	if (r == 0 && hosts >= 0)
 		r = load_hosts(hosts, crew, why);
 	if (r == 0)
-		r = audit_segment_attach(crew->segment_fd, &crew->segment, why);
+		r = audit_segment_attach(crew->segment_fd, NULL, &crew->segment, why);
 	return r;
 }
 

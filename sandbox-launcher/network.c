@@ -473,7 +473,7 @@ static int network_complete_ring(struct network *n)
 	if (!n->has_ring)
 		return 0;
 	struct audit_segment *segment;
-	int r = audit_segment_attach(n->segment_fd, &segment, NULL);
+	int r = audit_segment_attach(n->segment_fd, n->ring_id, &segment, NULL);
 	if (r < 0)
 		return r;
 	r = audit_ring_complete(n->audit_folder_fd, n->ring_id, segment);

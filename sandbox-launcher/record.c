@@ -1,6 +1,7 @@
 /* See record.h. */
 #include "sandbox-launcher/record.h"
 
+#include "audit/index.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -58,13 +59,20 @@ static struct audit_event event_of_run(const struct plan *p, const char *id, con
 	return e;
 }
 
-static int record_events(
-	struct record *r, const struct audit_event *events, size_t count, struct failure *why)
+/** Events, then the hash of the last one into the folder's index. The chain is named for the sandbox. */
+static int record_events(struct record *r, enum audit_index_kind kind,
+	const struct audit_event *events, size_t count, struct failure *why)
 {
 	struct audit_segment *segment = NULL;
-	int e = audit_segment_attach(r->segment, &segment, why);
+	const char *id = events[0].sandbox_id;
+	int e = audit_segment_attach(r->segment, id, &segment, why);
 	for (size_t i = 0; i < count && e == 0; i++)
 		e = audit_segment_append_event(segment, &events[i]);
+	if (e == 0) {
+		const struct audit_index_entry entry = {
+			.kind = kind, .segment = r->name, .at = audit_segment_chain(segment)};
+		e = audit_index_append(r->folder, &entry, why);
+	}
 	audit_segment_free(segment);
 	return e < 0 ? failure_errno(why, e, "the audit log can't be written") : 0;
 }
@@ -135,6 +143,11 @@ int record_start(struct record *r, const struct plan *p, const char *id, struct 
 	char uid[UUID_TEXT_BYTES], name[USER_NAME_BYTES];
 	struct audit_file files[AUDIT_FILES_MAX];
 	struct audit_event event = event_of_run(p, id, uuid_new(uid));
+	struct chain index;
+	e = audit_index_head(r->folder, &index);
+	if (e < 0)
+		return failure_errno(why, e, "the audit folder's index can't be read");
+	event.index = &index;
 	r->start_ms = clock_wall_ms();
 	event.class = AUDIT_PROCESS;
 	event.activity = ACTIVITY_LAUNCH;
@@ -154,7 +167,7 @@ int record_start(struct record *r, const struct plan *p, const char *id, struct 
 		files[i] = (struct audit_file){
 			.name = in->name, .size = regular ? (uint64_t)in->st.st_size : UINT64_MAX};
 	}
-	return record_events(r, &event, 1, why);
+	return record_events(r, AUDIT_INDEX_OPENED, &event, 1, why);
 }
 
 static const struct {
@@ -220,7 +233,7 @@ int record_finish(struct record *r, const struct plan *p, const struct result *r
 	end->cpu_ms = result->cpu_ns == UINT64_MAX ? 0 : result->cpu_ns / NS_PER_MS;
 	end->memory_peak_bytes =
 		result->memory_peak_bytes == UINT64_MAX ? 0 : result->memory_peak_bytes;
-	int e = record_events(r, events, count + 1, why);
+	int e = record_events(r, AUDIT_INDEX_CLOSED, events, count + 1, why);
 	if (e == 0)
 		audit_segment_close(r->folder, r->name);
 	return e;

@@ -31,7 +31,7 @@ def fetch(lab, who, path, audit_dir):
 
 def assert_segments(folder, count):
     """A segment a run, and no ring or anything else."""
-    assert len(glob.glob(f"{folder}/*.jsonl")) == count
+    assert len(glob.glob(f"{folder}/[0-9]*.jsonl")) == count
     assert not unfinished(folder)
 
 

@@ -50,9 +50,9 @@ def read_whole_lines(path):
 
 
 def read_audit(folder):
-    """Every event of every segment, in the order of their names. A line that is no JSON object fails the test."""
+    """Every event of every segment, in the order of their names, without the index. A line that is no JSON object fails the test."""
     events = []
-    for path in sorted(glob.glob(os.path.join(folder, "*.jsonl"))):
+    for path in sorted(glob.glob(os.path.join(folder, "[0-9]*.jsonl"))):
         for number, line in enumerate(read_whole_lines(path), 1):
             try:
                 events.append(json.loads(line))

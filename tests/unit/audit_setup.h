@@ -35,7 +35,7 @@ static inline void rig_open(struct audit_rig *rig)
 	assert_true(rig->ring_fd >= 0);
 	rig->ring = audit_ring_map(rig->ring_fd);
 	assert_non_null(rig->ring);
-	assert_int_equal(audit_segment_attach(rig->segment_fd, &rig->segment, &why), 0);
+	assert_int_equal(audit_segment_attach(rig->segment_fd, "run", &rig->segment, &why), 0);
 }
 
 /** What dies with a process: mappings, locks, descriptors. The folder stays. */

@@ -80,7 +80,7 @@ static void two_writers_share_one_sequence(void **state)
 	struct failure why = {0};
 	struct audit_segment *other;
 	rig_open(&rig);
-	assert_int_equal(audit_segment_attach(rig.segment_fd, &other, &why), 0);
+	assert_int_equal(audit_segment_attach(rig.segment_fd, "run", &other, &why), 0);
 	for (int i = 0; i < 6; i++)
 		assert_int_equal(audit_segment_append(i % 2 == 0 ? rig.segment : other,
 					 line_of(&line, "a.test", NULL)),
@@ -190,7 +190,7 @@ static struct buf attach_after(struct slice text)
 	struct buf line = {0};
 	rig_open(&rig);
 	assert_int_equal(write(rig.segment_fd, text.ptr, text.len), (ssize_t)text.len);
-	assert_int_equal(audit_segment_attach(rig.segment_fd, &segment, &why), 0);
+	assert_int_equal(audit_segment_attach(rig.segment_fd, "run", &segment, &why), 0);
 	assert_int_equal(audit_segment_append(segment, line_of(&line, "next.test", NULL)), 0);
 	struct buf all = read_file(rig.folder_fd, rig.name);
 	audit_segment_free(segment);
