@@ -18,7 +18,7 @@ int budget_create(void);
 struct budget *budget_open(int fd);
 void budget_close(struct budget *b);
 
-/** A sandbox may use rules from now on; one that has counters of before keeps them. @return 0 with its number in *ret_sandbox; -ENOSPC. */
+/** A sandbox may use rules from now on; one that has counters of before keeps them. @return 0 with its number in *ret_sandbox; -ENOSPC, -EINVAL. */
 int budget_add_sandbox(struct budget *b, const char *id, unsigned *ret_sandbox);
 /** It ended, and none of its uses is in flight: its counters are free. */
 void budget_remove_sandbox(struct budget *b, unsigned sandbox);

@@ -163,8 +163,9 @@ static uint32_t sandbox_find(const struct budget *b, const char *id)
 
 int budget_add_sandbox(struct budget *b, const char *id, unsigned *ret_sandbox)
 {
-	assert(id[0] != '\0' && strlen(id) < SANDBOX_ID_BYTES);
 	uint32_t at = sandbox_find(b, id);
+	if (id[0] == '\0' || strlen(id) >= SANDBOX_ID_BYTES)
+		return -EINVAL;
 	if (at == NONE) {
 		at = sandbox_find(b, "");
 		if (at == NONE)

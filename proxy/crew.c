@@ -6,6 +6,7 @@
 #include "common/file.h"
 #include "common/log.h"
 #include "ipc/channel.h"
+#include "proxy/budget.h"
 #include "proxy/confine.h"
 #include "proxy/keeper.h"
 #include "proxy/recorder.h"
@@ -31,6 +32,7 @@ void crew_init(struct crew *c)
 		.wake = {-1, -1}};
 	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++) {
 		c->ring_fds[i] = -1;
+		c->budget_fds[i] = -1;
 		c->explicit_fds[i] = -1;
 		c->keeper_ends[i][0] = -1;
 		c->keeper_ends[i][1] = -1;
@@ -54,6 +56,7 @@ void crew_fini(struct crew *c)
 		fd_close(fds[i]);
 	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++) {
 		fd_close(&c->ring_fds[i]);
+		fd_close(&c->budget_fds[i]);
 		fd_close(&c->explicit_fds[i]);
 		fd_close(&c->keeper_ends[i][0]);
 		fd_close(&c->keeper_ends[i][1]);
@@ -76,6 +79,9 @@ int crew_open(struct crew *c, struct failure *why)
 		int r = channel_pair(c->keeper_ends[i]);
 		if (r < 0)
 			return failure_errno(why, r, "proxy: channel");
+		r = c->budget_fds[i] = budget_create();
+		if (r < 0)
+			return failure_errno(why, r, "proxy: memory for budgets");
 	}
 	if (pipe2(c->wake, O_CLOEXEC | O_NONBLOCK) < 0)
 		return failure_errno(why, -errno, "proxy: pipe");
@@ -145,6 +151,7 @@ static int worker_child(struct crew *c, unsigned index, int channel_fd)
 		.upstream_ca_fd = c->upstream_ca_fd,
 		.hosts = buf_slice(&c->hosts),
 		.ring = audit_ring_map(c->ring_fds[index]),
+		.budget = budget_open(c->budget_fds[index]),
 		.policy = c->policy,
 		.start = &c->start,
 		.instance = c->instance};
@@ -154,7 +161,10 @@ static int worker_child(struct crew *c, unsigned index, int channel_fd)
 	struct failure why = {0};
 	if (context.ring == NULL)
 		(void)failure_set(&why, -EBADMSG, "proxy: a ring of the audit log is not one");
-	if (context.ring == NULL || !child_enter(CONFINE_WORKER, keep, array_size(keep), &why)) {
+	else if (context.budget == NULL)
+		(void)failure_set(&why, -ENOMEM, "proxy: memory for budgets");
+	if (context.ring == NULL || context.budget == NULL ||
+		!child_enter(CONFINE_WORKER, keep, array_size(keep), &why)) {
 		message_send_failed(channel_fd, why.code, why.text);
 		return 1;
 	}

@@ -37,6 +37,7 @@ struct crew {
 	struct audit_segment *segment;
 	int segment_fd, ca_bundle_fd, upstream_ca_fd, guard_fd;
 	int ring_fds[MESSAGE_WORKERS_MAX];
+	int budget_fds[MESSAGE_WORKERS_MAX]; /* what a worker's successor must find as it was */
 	int explicit_fds[MESSAGE_WORKERS_MAX];
 	int keeper_ends[MESSAGE_WORKERS_MAX][2]; /* the worker's, the keeper's */
 	int wake[2];                             /* of the recorder: read end, write end */

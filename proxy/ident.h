@@ -18,6 +18,7 @@ struct sandbox {
 	struct sandbox *next;
 	struct address address;
 	char id[SANDBOX_ID_BYTES];
+	unsigned budget; /* its number there */
 	const struct profile *profile;
 	struct flow *flows; /* of this sandbox; flow.c's */
 	uint32_t connections;

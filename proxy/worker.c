@@ -18,21 +18,48 @@ static void sandbox_end(struct sandbox *s)
 	free(s);
 }
 
+/** It ended for good, and what it used of rules is forgotten. */
+static void sandbox_forget(struct worker *w, struct sandbox *s)
+{
+	if (s == NULL)
+		return;
+	unsigned budget = s->budget;
+	sandbox_end(s);
+	budget_remove_sandbox(w->context->budget, budget);
+}
+
+/** @return 0 with its predecessor at this address, unlinked, in *ret_old. */
+static int sandbox_place(struct worker *w, const struct message_sandbox *message,
+	const struct profile *profile, struct sandbox **ret_old)
+{
+	unsigned budget;
+	int r = budget_add_sandbox(w->context->budget, message->sandbox_id, &budget);
+	if (r == 0)
+		r = ident_add(&w->ident, message, profile, ret_old);
+	if (r == 0)
+		ident_find(&w->ident, &message->address)->budget = budget;
+	return r;
+}
+
 static void sandbox_add(struct worker *w, struct message_sandbox *message)
 {
 	const struct profile *profile;
 	struct sandbox *old = NULL;
 	struct failure why = {0};
 	message->profile[sizeof(message->profile) - 1] = '\0';
+	message->sandbox_id[sizeof(message->sandbox_id) - 1] = '\0';
 	int r = policy_profile(w->context->policy, message->profile, &profile, &why);
 	if (r == 0)
-		r = ident_add(&w->ident, message, profile, &old);
+		r = sandbox_place(w, message, profile, &old);
 	if (r < 0) {
 		message_send_failed(w->context->channel_fd, r,
 			why.text[0] != '\0' ? why.text : "the worker can't add the sandbox");
 		return;
 	}
-	sandbox_end(old);
+	if (old != NULL && strcmp(old->id, message->sandbox_id) != 0)
+		sandbox_forget(w, old);
+	else
+		sandbox_end(old);
 	message->header.kind = MESSAGE_SANDBOX_ADDED;
 	r = channel_send(w->context->channel_fd, message, sizeof(*message), NULL, 0);
 	if (r < 0)
@@ -59,7 +86,7 @@ static void message_handle(struct worker *w, union super_message *m, int len)
 	if (m->header.kind == MESSAGE_SANDBOX_ADD && sandbox)
 		sandbox_add(w, &m->sandbox);
 	else if (m->header.kind == MESSAGE_SANDBOX_REMOVE && sandbox)
-		sandbox_end(ident_remove(&w->ident, &m->sandbox.address));
+		sandbox_forget(w, ident_remove(&w->ident, &m->sandbox.address));
 	else if (m->header.kind == MESSAGE_PROXY_FINISH)
 		worker_stop(w);
 }

@@ -8,6 +8,7 @@
 #include "audit/ring.h"
 #include "ipc/message.h"
 #include "policy/policy.h"
+#include "proxy/budget.h"
 #include "proxy/limits.h"
 
 /** Borrowed by worker_run(); made by super, which keeps what a restarted worker needs again. */
@@ -22,6 +23,7 @@ struct worker_context {
 	int upstream_ca_fd; /* more PEM roots, or -1 */
 	struct slice hosts; /* text of --hosts: "ADDR NAME..." lines; empty without */
 	struct audit_ring *ring;
+	struct budget *budget;
 	const struct policy *policy;
 	const struct message_proxy_start *start; /* resolvers */
 	const struct limits *limits;             /* NULL: limits_default() */

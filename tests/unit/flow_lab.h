@@ -54,6 +54,7 @@ struct lab_world {
 	uint16_t port; /* of the explicit listener */
 	char ca_pem[LAB_PEM_BYTES];
 	struct audit_ring *ring;
+	int budget_fd; /* what rules grant and what was used of it */
 	struct policy *policy;
 	struct buf bundle;
 	struct buf events; /* lines drained so far */
@@ -157,10 +158,13 @@ static inline void lab_worker(struct lab_world *w, const struct lab_options *o, 
 			.upstream_ca_fd = -1,
 			.hosts = slice_of(o->hosts),
 			.ring = w->ring,
+			.budget = budget_open(w->budget_fd),
 			.policy = w->policy,
 			.start = &start,
 			.instance = "test"};
-		_exit(lab_leaks(worker_run(&context)));
+		int status = worker_run(&context);
+		budget_close(context.budget);
+		_exit(lab_leaks(status));
 	}
 	fd_close(&ca_fd);
 }
@@ -192,6 +196,8 @@ static inline void lab_start(struct lab_world *w, const struct lab_options *o)
 	w->ring = audit_ring_map(ring_fd);
 	assert_non_null(w->ring);
 	lab_policy(w, o);
+	w->budget_fd = budget_create();
+	assert_true(w->budget_fd >= 0);
 	assert_int_equal(pipe2(w->wake, O_CLOEXEC | O_NONBLOCK), 0);
 	lab_keeper(w, keeper_ends);
 	assert_int_equal(channel_pair(super_ends), 0);
@@ -243,6 +249,7 @@ static inline void world_free(struct lab_world *w)
 	(void)lab_reap(w->keeper); /* its last worker is gone, and so is it */
 	fd_close(&w->wake[0]);
 	fd_close(&w->wake[1]);
+	fd_close(&w->budget_fd);
 	audit_ring_free(w->ring);
 	policy_free(w->policy);
 	buf_fini(&w->bundle);
