@@ -39,6 +39,8 @@
 #define LISTENER_TURN_ACCEPTS 64    /* connections accepted before the others get their turn */
 #define LINGER_BYTES_MAX                                                                           \
 	262144 /* thrown away behind a refused request, so that its answer arrives */
+#define PIPE_BYTES            262144 /* asked for, of a pipe between two sockets */
+#define PIPE_POOL_MAX         32     /* empty pipes that a worker keeps */
 #define RESOLVE_ADDRESSES_MAX 16 /* of each family, of one name; what is beyond is not looked at */
 #define RESOLVE_QUERIES_MAX   4096 /* look-ups at once, all sandboxes of a worker */
 #define KEEPER_REQUESTS_MAX   1024 /* names that wait for the keeper at once */

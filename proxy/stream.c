@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 
 /* Beyond the limit for payload: heads and what frames a payload. */
@@ -234,6 +235,40 @@ bool stream_flush(struct stream *s)
 	return progress;
 }
 
+static ssize_t splice_some(int from, int to, size_t len)
+{
+	ssize_t n;
+	do {
+		n = splice(from, NULL, to, NULL, len, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+	} while (n < 0 && errno == EINTR);
+	return n;
+}
+
+size_t stream_to_pipe(struct stream *s, int pipe_fd, size_t len)
+{
+	assert(s->tls == NULL && buf_len(&s->in) == 0);
+	ssize_t n = splice_some(s->fd, pipe_fd, len);
+	if (n > 0)
+		return (size_t)n;
+	s->readable = false;
+	if (n == 0)
+		s->ended = true;
+	else if (errno != EAGAIN)
+		(void)stream_break(s);
+	return 0;
+}
+
+size_t stream_from_pipe(struct stream *s, int pipe_fd, size_t len)
+{
+	assert(s->tls == NULL && buf_len(&s->out) == 0);
+	ssize_t n = splice_some(pipe_fd, s->fd, len);
+	if (n > 0)
+		return (size_t)n;
+	s->writable = false;
+	s->mute = n == 0 || errno != EAGAIN;
+	return 0;
+}
+
 void stream_start_tls(struct stream *s, struct tls_session *session)
 {
 	assert(s->tls == NULL && buf_len(&s->out) == 0 && buf_len(&s->in) == 0);
@@ -275,9 +310,9 @@ void stream_watch(struct stream *s, bool reading)
 	int events = 0;
 	if (s->broken)
 		reading = false;
-	if (reading && !s->ended && (s->handshaking || fill_room(s) > 0))
+	if (reading && !s->held && !s->ended && (s->handshaking || fill_room(s) > 0))
 		events |= UV_READABLE;
-	if (!s->broken && (buf_len(&s->out) > 0 || s->handshake_writes) && !s->writable)
+	if (!s->broken && (buf_len(&s->out) > 0 || s->owed || s->handshake_writes) && !s->writable)
 		events |= UV_WRITABLE;
 	if (events == s->events)
 		return;

@@ -28,6 +28,8 @@ struct stream {
 	bool said_end;
 	bool readable; /* as far as known: until a read would block */
 	bool writable;
+	bool held;   /* who reads it has no room: nothing more is wanted now */
+	bool owed;   /* bytes for it wait in a pipe */
 	bool handshaking;
 	bool handshake_writes; /* it waits for room to send */
 	int events;            /* what the loop was asked for */
@@ -53,6 +55,12 @@ bool stream_peek(struct stream *s);
 void stream_take(struct stream *s, size_t len);
 /** Send what waits. @return whether something happened. */
 bool stream_flush(struct stream *s);
+/**
+ * Between a plain stream's socket and a pipe, without a copy: as much as there is, or as there is room for, up to @len.
+ * @return how much; 0: see readable, ended and broken, or writable and mute.
+ */
+size_t stream_to_pipe(struct stream *s, int pipe_fd, size_t len);
+size_t stream_from_pipe(struct stream *s, int pipe_fd, size_t len);
 /** Begin TLS over the descriptor; the session is owned. Then stream_handshake() until it is done. */
 void stream_start_tls(struct stream *s, struct tls_session *session);
 /** tls_handshake(). TLS_ERROR makes the stream broken, with s->fault. */
