@@ -3,10 +3,12 @@
 
 #include "policy/bundle.h"
 #include "policy/lexer.h"
+#include "policy/manifest.h"
 #include "policy/syntax.h"
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/sign.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,7 +20,8 @@
 /** Reading one policy: its folder, and which files were taken already. */
 struct loader {
 	int folder;
-	char prefix[BUNDLE_NAME_BYTES_MAX + 1]; /* the folder as the user named it, with its '/' */
+	char prefix[BUNDLE_NAME_BYTES_MAX + 1];  /* the folder as the user named it, with its '/' */
+	char sealed[BUNDLE_NAME_BYTES_MAX + 16]; /* name of its manifest in the folder */
 	struct buf *to;
 	struct failure *why;
 	char *loaded[BUNDLE_FILES_MAX]; /* relative names */
@@ -33,7 +36,8 @@ struct include {
 	struct place place;
 };
 
-#define INCLUDES_MAX 64 /* of one file */
+#define INCLUDES_MAX  64 /* of one file */
+#define MANIFEST_NAME "manifest"
 
 static void include_list_free(struct include *list, size_t count)
 {
@@ -233,6 +237,7 @@ static int load_named(struct loader *l, int fd, const char *path)
 	size_t prefix_len = (size_t)(name - path);
 	memcpy(l->prefix, path, prefix_len);
 	l->prefix[prefix_len] = '\0';
+	(void)snprintf(l->sealed, sizeof(l->sealed), "%s." MANIFEST_NAME, name);
 	const char *folder = prefix_len == 0 ? "." : l->prefix;
 	l->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (l->folder < 0)
@@ -256,12 +261,52 @@ static int loader_run(struct loader *l, const char *path)
 		return load_named(l, fd, path);
 	(void)snprintf(l->prefix, sizeof(l->prefix), "%s%s", path,
 		path[len - 1] == '/' ? "" : "/"); /* fits: the length was checked */
+	(void)snprintf(l->sealed, sizeof(l->sealed), MANIFEST_NAME);
 	l->folder = fd_take(&fd);
 	return load_folder(l);
 }
 
+/** Read a file of the folder that is no policy text. */
+static int read_beside(const struct loader *l, const char *name, size_t limit, struct buf *to)
+{
+	struct stat st;
+	auto_fd fd = open_beneath(l->folder, name);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? file_read_fd(fd, limit, to) : -EINVAL;
+}
+
+static void read_seal(const struct loader *l, struct policy_seal *to)
+{
+	char name[sizeof(l->sealed) + 4];
+	to->prefix_len = strlen(l->prefix);
+	(void)snprintf(to->name, sizeof(to->name), "%s%s", l->prefix, l->sealed);
+	(void)snprintf(name, sizeof(name), "%s.sig", l->sealed);
+	to->manifest_error = read_beside(l, l->sealed, MANIFEST_BYTES_MAX, &to->manifest);
+	to->signature_error = read_beside(l, name, SIGN_SIGNATURE_BYTES, &to->signature);
+}
+
 int policy_source_read(const char *path, struct buf *to, struct failure *why)
 {
+	return policy_source_read_sealed(path, to, NULL, why);
+}
+
+void policy_seal_fini(struct policy_seal *s)
+{
+	buf_fini(&s->manifest);
+	buf_fini(&s->signature);
+}
+
+int policy_source_read_sealed(
+	const char *path, struct buf *to, struct policy_seal *ret, struct failure *why)
+{
+	if (ret != NULL)
+		*ret = (struct policy_seal){
+			.manifest = {.limit = MANIFEST_BYTES_MAX + 65536},
+			.signature = {.limit = 2 * 65536},
+		};
 	auto_free struct loader *l = calloc(1, sizeof(*l));
 	if (l == NULL)
 		return failure_errno(why, -ENOMEM, "%s", path);
@@ -273,6 +318,8 @@ int policy_source_read(const char *path, struct buf *to, struct failure *why)
 		r = failure_errno(why, r, "%s", path);
 	else
 		r = loader_run(l, path);
+	if (r == 0 && ret != NULL)
+		read_seal(l, ret);
 	for (size_t i = 0; i < l->loaded_count; i++)
 		free(l->loaded[i]);
 	fd_close(&l->folder);
