@@ -94,29 +94,33 @@ $(BUILD)/eclusa-proxy: $(call objs,proxy/main.c) $(call lib,proxy) $(call lib,po
 
 include tests/module.mk
 
+MANUAL := $(wildcard docs/man/*.[1-9])
+# docs/man/eclusa.1 goes to man1/eclusa.1
+installed_page = $(MANDIR)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 # The pages keep their places, so that their links hold.
 DOC_PAGES := README.md SECURITY.md CONTRIBUTING.md LICENSE allowlists/README.md \
-	$(wildcard docs/*.md docs/decisions/*.md docs/man/*.1)
+	$(wildcard docs/*.md docs/decisions/*.md) $(MANUAL)
 DOC_FOLDERS := docs/man docs/decisions docs allowlists
-ALLOWLISTS := $(wildcard allowlists/*.allow allowlists/*.md)
+ALLOWLISTS := $(wildcard allowlists/*.allow allowlists/common/*.allow allowlists/*.md)
 
 .PHONY: install uninstall
 install: all
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(MANDIR)/man1 \
-		$(DESTDIR)$(DATADIR)/allowlists $(DESTDIR)$(COMPLETIONDIR) $(DOC_FOLDERS:%=$(DESTDIR)$(DOCDIR)/%)
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(COMPLETIONDIR) \
+		$(DOC_FOLDERS:%=$(DESTDIR)$(DOCDIR)/%)
 	install -m 0755 $(BUILD)/eclusa $(DESTDIR)$(BINDIR)/eclusa
 	install -m 0755 $(BUILD)/eclusa-netd $(BUILD)/eclusa-proxy $(DESTDIR)$(LIBEXECDIR)/
-	install -m 0644 docs/man/*.1 $(DESTDIR)$(MANDIR)/man1/
+	$(foreach page,$(MANUAL),install -D -m 0644 $(page) $(DESTDIR)$(call installed_page,$(page)) &&) true
 	for page in $(DOC_PAGES); do install -m 0644 $$page $(DESTDIR)$(DOCDIR)/$$page || exit 1; done
-	install -m 0644 $(ALLOWLISTS) $(DESTDIR)$(DATADIR)/allowlists/
+	for file in $(ALLOWLISTS); do install -D -m 0644 $$file $(DESTDIR)$(DATADIR)/$$file || exit 1; done
 	install -m 0644 packaging/completion/eclusa.bash $(DESTDIR)$(COMPLETIONDIR)/eclusa
 # With the PREFIX and DESTDIR of the install. What is not of this version stays, and so do audit logs.
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/eclusa $(DESTDIR)$(LIBEXECDIR)/eclusa-netd $(DESTDIR)$(LIBEXECDIR)/eclusa-proxy \
-		$(patsubst docs/man/%,$(DESTDIR)$(MANDIR)/man1/%,$(wildcard docs/man/*.1)) \
+		$(foreach page,$(MANUAL),$(DESTDIR)$(call installed_page,$(page))) \
 		$(DOC_PAGES:%=$(DESTDIR)$(DOCDIR)/%) $(ALLOWLISTS:%=$(DESTDIR)$(DATADIR)/%) \
 		$(DESTDIR)$(COMPLETIONDIR)/eclusa
-	for folder in $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(DATADIR)/allowlists $(DESTDIR)$(DATADIR) \
+	for folder in $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(DATADIR)/allowlists/common $(DESTDIR)$(DATADIR)/allowlists \
+		$(DESTDIR)$(DATADIR) \
 		$(DOC_FOLDERS:%=$(DESTDIR)$(DOCDIR)/%) $(DESTDIR)$(DOCDIR); do \
 		[ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
 
