@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 #define MS_PER_SEC     1000
-#define DURATION_BYTES 32
-#define ASK_BYTES      128
+#define DURATION_BYTES 28
+#define WORDS_BYTES    48
 
 static const struct {
 	const char *name;
@@ -78,8 +78,8 @@ static const char *duration(uint64_t ms, char to[static DURATION_BYTES])
 /** @wanted 0: of what is in flight. */
 static void describe(struct budget_denial *d, uint64_t wanted)
 {
-	char text[DURATION_BYTES], window[ASK_BYTES] = "", needed[ASK_BYTES] = "",
-				   resets[ASK_BYTES] = "";
+	char text[DURATION_BYTES], window[WORDS_BYTES] = "", needed[WORDS_BYTES] = "",
+				   resets[WORDS_BYTES] = "";
 	if (d->window_ms != 0)
 		(void)snprintf(window, sizeof(window), " in %s", duration(d->window_ms, text));
 	if (wanted > 1)

@@ -78,6 +78,19 @@ static void json_slice_if(struct json *j, const char *key, struct slice value)
 		json_slice(j, key, slice_part(value, 0, DENIAL_PEER_BYTES));
 }
 
+static void budget_write(struct json *j, const struct budget_denial *b)
+{
+	json_object(j, "budget");
+	json_text(j, "limit", budget_kind_name(b->kind));
+	json_uint(j, "allowed", b->allowed);
+	json_uint(j, "used", b->used);
+	if (b->window_ms != 0)
+		json_uint(j, "window_ms", b->window_ms);
+	if (b->resets_ms != 0)
+		json_uint(j, "resets_in_ms", b->resets_ms);
+	json_object_end(j);
+}
+
 static void body_write(const struct denial *d, struct buf *to)
 {
 	struct json j;
@@ -95,6 +108,8 @@ static void body_write(const struct denial *d, struct buf *to)
 		json_text(&j, "rule", d->rule->id);
 		json_format(&j, "place", "%s:%u", d->rule->file, d->rule->line);
 	}
+	if (d->budget != NULL)
+		budget_write(&j, d->budget);
 	json_text_if(&j, "hint", d->hint);
 	json_text_if(&j, "allow", d->allow);
 	json_text_if(&j, "request_id", d->request_id);
@@ -119,6 +134,9 @@ static void head_write(const struct denial *d, size_t body_len, struct buf *out)
 	if (d->request_id != NULL)
 		(void)buf_printf(out, "Eclusa-Request: %s\r\n",
 			plain(slice_of(d->request_id), text, sizeof(text)));
+	if (d->budget != NULL && d->budget->resets_ms != 0)
+		(void)buf_printf(out, "Retry-After: %llu\r\n",
+			(unsigned long long)(d->budget->resets_ms + 999) / 1000);
 	(void)buf_append_text(out, "\r\n"); /* all of these: sticky in the buf */
 }
 

@@ -7,6 +7,7 @@
 
 #include "common/buf.h"
 #include "policy/policy.h"
+#include "proxy/budget.h"
 
 /** Borrowed; NULL, 0 and empty slices are left out. */
 struct denial {
@@ -22,7 +23,9 @@ struct denial {
 	const char *hint;        /* what to do about it */
 	const char *allow;       /* the --allow text that would admit it */
 	const char *request_id;
-	bool head; /* HEAD was asked: no body */
+	const struct budget_denial
+		*budget; /* the limit of the rule that was met, and how much was used */
+	bool head;       /* HEAD was asked: no body */
 };
 
 /** Append the whole response, Connection: close included. @return 0, -ENOBUFS, -ENOMEM. */
