@@ -123,8 +123,14 @@ void policy_ask_decide(
 	}
 	if (ask->tunnel) {
 		policy_decide_host(p, &ask->question, ret);
-		if (ask->connect || !reason_allows(ret->reason))
+		if (ask->connect || !reason_allows(ret->reason) ||
+			ret->rule->transport == POLICY_SPLICE)
+			return; /* what a splice carries is not judged */
+		if (ret->rule->transport == POLICY_TCP) {
+			answer(REASON_DENY_PROTOCOL, "a tcp rule carries anything but TLS and HTTP",
+				ret);
 			return;
+		}
 	}
 	if (ask->path_refused != REASON_ALLOW_RULE)
 		answer(ask->path_refused, ask->why, ret);

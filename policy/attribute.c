@@ -44,7 +44,7 @@ static const char *set_ticket(struct slice value, struct attributes *to, struct 
 static const char *set_expires(struct slice value, struct attributes *to, struct arena *arena)
 {
 	(void)arena;
-	return value_date(value, &to->expires_ms);
+	return value_date(value, &to->limits[LIMIT_EXPIRES]);
 }
 
 static const char *set_note(struct slice value, struct attributes *to, struct arena *arena)
@@ -56,11 +56,10 @@ static const char *set_note(struct slice value, struct attributes *to, struct ar
 
 static const char *set_mode(struct slice value, struct attributes *to, struct arena *arena)
 {
-	(void)to;
 	(void)arena;
-	if (slice_equal(value, SLICE("observe")))
-		return "mode=observe is not supported by this version";
-	return slice_equal(value, SLICE("enforce")) ? NULL : "mode= is enforce or observe";
+	to->observe = slice_equal(value, SLICE("observe"));
+	return to->observe || slice_equal(value, SLICE("enforce")) ? NULL
+								   : "mode= is enforce or observe";
 }
 
 static const char *set_scheme(struct slice value, struct attributes *to, struct arena *arena)
@@ -77,11 +76,10 @@ static const char *set_scheme(struct slice value, struct attributes *to, struct 
 
 static const char *set_tls(struct slice value, struct attributes *to, struct arena *arena)
 {
-	(void)to;
 	(void)arena;
-	if (slice_equal(value, SLICE("splice")))
-		return "tls=splice is not supported by this version";
-	return slice_equal(value, SLICE("inspect")) ? NULL : "tls= is inspect or splice";
+	to->splice = slice_equal(value, SLICE("splice"));
+	return to->splice || slice_equal(value, SLICE("inspect")) ? NULL
+								  : "tls= is inspect or splice";
 }
 
 static const char *set_addr(struct slice value, struct attributes *to, struct arena *arena)
@@ -99,13 +97,86 @@ static const char *set_enc_slash(struct slice value, struct attributes *to, stru
 static const char *set_req_body(struct slice value, struct attributes *to, struct arena *arena)
 {
 	(void)arena;
-	return value_size(value, &to->req_body_bytes);
+	return value_size(value, &to->limits[LIMIT_REQ_BODY]);
 }
 
 static const char *set_resp_body(struct slice value, struct attributes *to, struct arena *arena)
 {
 	(void)arena;
-	return value_size(value, &to->resp_body_bytes);
+	return value_size(value, &to->limits[LIMIT_RESP_BODY]);
+}
+
+/** Bytes of a budget: some. */
+static const char *set_budget(struct slice value, uint64_t *ret_bytes)
+{
+	const char *wrong = value_size(value, ret_bytes);
+	if (wrong == NULL && *ret_bytes == 0)
+		wrong = "a budget of 0 can never be used; leave out the rule instead";
+	return wrong;
+}
+
+static const char *set_up(struct slice value, struct attributes *to, struct arena *arena)
+{
+	(void)arena;
+	return set_budget(value, &to->limits[LIMIT_UP]);
+}
+
+static const char *set_down(struct slice value, struct attributes *to, struct arena *arena)
+{
+	(void)arena;
+	return set_budget(value, &to->limits[LIMIT_DOWN]);
+}
+
+static const char *set_requests(struct slice value, struct attributes *to, struct arena *arena)
+{
+	(void)arena;
+	return value_count(value, &to->limits[LIMIT_REQUESTS]);
+}
+
+static const char *set_max_uses(struct slice value, struct attributes *to, struct arena *arena)
+{
+	(void)arena;
+	return value_count(value, &to->limits[LIMIT_MAX_USES]);
+}
+
+static const char *set_conns(struct slice value, struct attributes *to, struct arena *arena)
+{
+	(void)arena;
+	return value_count(value, &to->limits[LIMIT_CONNS]);
+}
+
+static const char *set_time(struct slice value, struct attributes *to, struct arena *arena)
+{
+	(void)arena;
+	return value_duration(value, &to->limits[LIMIT_TIME]);
+}
+
+static const char *set_window(struct slice value, struct attributes *to, struct arena *arena)
+{
+	uint64_t window_ms = 0;
+	(void)arena;
+	const char *wrong = value_duration(value, &window_ms);
+	to->limits[LIMIT_WINDOW] = limit_of_window(window_ms);
+	return wrong;
+}
+
+static const char *set_rate(struct slice value, struct attributes *to, struct arena *arena)
+{
+	(void)arena;
+	return value_rate(value, &to->rate_uses, &to->rate_ms);
+}
+
+static const char *set_header_deny(struct slice value, struct attributes *to, struct arena *arena)
+{
+	return value_fields(value, arena, &to->header_deny, &to->header_deny_count);
+}
+
+static const char *set_upgrade(struct slice value, struct attributes *to, struct arena *arena)
+{
+	(void)arena;
+	to->websocket = slice_equal(value, SLICE("websocket"));
+	return to->websocket || slice_equal(value, SLICE("deny")) ? NULL
+								  : "upgrade= is websocket or deny";
 }
 
 static const char *set_query(struct slice value, struct attributes *to, struct arena *arena)
@@ -116,31 +187,54 @@ static const char *set_query(struct slice value, struct attributes *to, struct a
 								      : "query= is allow or deny";
 }
 
+#define ON_ALLOW_OR_BEFORE (ATTRIBUTE_ON_ALLOW | ATTRIBUTE_ON_DEFAULTS)
+#define ON_LIMITS          (ON_ALLOW_OR_BEFORE | ATTRIBUTE_ON_USE)
+
 static const struct attribute_entry entries[] = {
 	[ATTRIBUTE_ID] = {"id", ON_RULES, set_id},
 	[ATTRIBUTE_OWNER] = {"owner", ON_RULES | ATTRIBUTE_ON_DEFAULTS, set_owner},
 	[ATTRIBUTE_TICKET] = {"ticket", ON_RULES | ATTRIBUTE_ON_DEFAULTS, set_ticket},
-	[ATTRIBUTE_EXPIRES] = {"expires",
-		ATTRIBUTE_ON_ALLOW | ATTRIBUTE_ON_USE | ATTRIBUTE_ON_DEFAULTS, set_expires},
+	[ATTRIBUTE_EXPIRES] = {"expires", ON_LIMITS, set_expires},
 	[ATTRIBUTE_NOTE] = {"note", ON_RULES | ATTRIBUTE_ON_DEFAULTS, set_note},
-	[ATTRIBUTE_MODE] = {"mode", ATTRIBUTE_ON_ALLOW | ATTRIBUTE_ON_DEFAULTS, set_mode},
+	[ATTRIBUTE_MODE] = {"mode", ON_LIMITS, set_mode},
 	[ATTRIBUTE_SCHEME] = {"scheme", ON_RULES | ATTRIBUTE_ON_DEFAULTS, set_scheme},
-	[ATTRIBUTE_TLS] = {"tls", ATTRIBUTE_ON_ALLOW | ATTRIBUTE_ON_DEFAULTS, set_tls},
+	[ATTRIBUTE_TLS] = {"tls", ATTRIBUTE_ON_ALLOW, set_tls},
 	[ATTRIBUTE_ADDR] = {"addr", ATTRIBUTE_ON_ALLOW, set_addr},
 	[ATTRIBUTE_ENC_SLASH] = {"enc-slash", ATTRIBUTE_ON_ALLOW, set_enc_slash},
-	[ATTRIBUTE_REQ_BODY] = {"req-body",
-		ATTRIBUTE_ON_ALLOW | ATTRIBUTE_ON_USE | ATTRIBUTE_ON_DEFAULTS, set_req_body},
-	[ATTRIBUTE_RESP_BODY] = {"resp-body",
-		ATTRIBUTE_ON_ALLOW | ATTRIBUTE_ON_USE | ATTRIBUTE_ON_DEFAULTS, set_resp_body},
-	[ATTRIBUTE_QUERY] = {"query", ATTRIBUTE_ON_ALLOW | ATTRIBUTE_ON_USE | ATTRIBUTE_ON_DEFAULTS,
-		set_query},
+	[ATTRIBUTE_REQ_BODY] = {"req-body", ON_LIMITS, set_req_body},
+	[ATTRIBUTE_RESP_BODY] = {"resp-body", ON_LIMITS, set_resp_body},
+	[ATTRIBUTE_QUERY] = {"query", ON_LIMITS, set_query},
+	[ATTRIBUTE_HEADER_DENY] = {"header-deny", ON_LIMITS, set_header_deny},
+	[ATTRIBUTE_UPGRADE] = {"upgrade", ATTRIBUTE_ON_ALLOW | ATTRIBUTE_ON_USE, set_upgrade},
+	[ATTRIBUTE_RATE] = {"rate", ON_LIMITS, set_rate},
+	[ATTRIBUTE_CONNS] = {"conns", ON_LIMITS, set_conns},
+	[ATTRIBUTE_TIME] = {"time", ON_LIMITS, set_time},
+	[ATTRIBUTE_MAX_USES] = {"max-uses", ON_LIMITS, set_max_uses},
+	[ATTRIBUTE_UP] = {"up", ON_LIMITS, set_up},
+	[ATTRIBUTE_DOWN] = {"down", ON_LIMITS, set_down},
+	[ATTRIBUTE_REQUESTS] = {"requests", ON_LIMITS, set_requests},
+	[ATTRIBUTE_WINDOW] = {"window", ON_LIMITS, set_window},
 };
 
 static_assert(array_size(entries) == ATTRIBUTE_COUNT, "an entry for every key");
 
-/** Keys of the grammar that nothing enforces yet: a rule whose limit would not hold must not load. */
-static const char *const unsupported[] = {"rate", "conns", "time", "header-deny", "max-uses", "up",
-	"down", "requests", "window", "upgrade", NULL};
+enum attribute_key attribute_of_limit(enum limit limit)
+{
+	static const enum attribute_key keys[] = {
+		[LIMIT_REQ_BODY] = ATTRIBUTE_REQ_BODY,
+		[LIMIT_RESP_BODY] = ATTRIBUTE_RESP_BODY,
+		[LIMIT_CONNS] = ATTRIBUTE_CONNS,
+		[LIMIT_TIME] = ATTRIBUTE_TIME,
+		[LIMIT_MAX_USES] = ATTRIBUTE_MAX_USES,
+		[LIMIT_UP] = ATTRIBUTE_UP,
+		[LIMIT_DOWN] = ATTRIBUTE_DOWN,
+		[LIMIT_REQUESTS] = ATTRIBUTE_REQUESTS,
+		[LIMIT_WINDOW] = ATTRIBUTE_WINDOW,
+		[LIMIT_EXPIRES] = ATTRIBUTE_EXPIRES,
+	};
+	static_assert(array_size(keys) == LIMIT_COUNT, "a key for every limit");
+	return keys[limit];
+}
 
 static const char *place_name(enum attribute_place where)
 {
@@ -155,15 +249,6 @@ static const char *place_name(enum attribute_place where)
 		return "defaults";
 	}
 	return "this statement";
-}
-
-static bool is_unsupported(struct slice key)
-{
-	for (size_t i = 0; unsupported[i] != NULL; i++) {
-		if (slice_equal(key, slice_of(unsupported[i])))
-			return true;
-	}
-	return false;
 }
 
 static void report_unknown(struct parser *p, struct place at, struct slice key)
@@ -213,11 +298,6 @@ void attribute_split(struct slice text, struct slice *ret_key, struct slice *ret
 static size_t find_key(
 	struct parser *p, struct place at, struct slice key, enum attribute_place where)
 {
-	if (is_unsupported(key)) {
-		report_error(p->tree->report, at, "unsupported",
-			"%.*s= is not supported by this version", (int)key.len, key.ptr);
-		return ATTRIBUTE_COUNT;
-	}
 	size_t found = 0;
 	while (found < ATTRIBUTE_COUNT && !slice_equal(key, slice_of(entries[found].key)))
 		found++;

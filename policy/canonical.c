@@ -1,6 +1,7 @@
 /* See canonical.h. Reads compiled rules; what it writes was text of the policy's owner before. */
 #include "policy/canonical.h"
 
+#include "policy/limit.h"
 #include "policy/profile.h"
 #include "policy/value.h"
 
@@ -55,32 +56,60 @@ static void write_addresses(const struct rule *rule, struct buf *to)
 			address_format(&rule->addresses[i].base, text), rule->addresses[i].bits);
 }
 
+static void write_fields(const struct rule *rule, struct buf *to)
+{
+	for (size_t i = 0; i < rule->header_deny_count; i++) {
+		(void)buf_append_text(to, i == 0 ? " header-deny=" : ",");
+		(void)buf_append(to, rule->header_deny[i]);
+	}
+}
+
+/** Numbers: those that limit something. A use's rate stands where the longer-lived ones begin. */
 static void write_limits(const struct rule_entry *r, struct buf *to)
 {
+	for (enum limit l = 0; l < LIMIT_COUNT; l++) {
+		uint64_t value = limit_get(r, l);
+		if (l == LIMIT_CONNS && r->rule.budget.rate_ms != 0) {
+			(void)buf_append_text(to, " rate=");
+			limit_write_rate(&r->rule.budget, to);
+		}
+		if (value == POLICY_UNLIMITED || (l == LIMIT_WINDOW && value == 0))
+			continue;
+		(void)buf_printf(to, " %s=", limit_name(l));
+		limit_write(l, value, to);
+	}
+}
+
+static void write_allowance(const struct rule_entry *r, struct buf *to)
+{
+	if (r->rule.transport == POLICY_SPLICE)
+		(void)buf_append_text(to, " tls=splice");
+	if (r->rule.observe)
+		(void)buf_append_text(to, " mode=observe");
+	if (r->kind != PATTERN_ADDRESS)
+		write_addresses(&r->rule, to);
 	if (r->rule.encoded_slash)
 		(void)buf_append_text(to, " enc-slash=literal");
 	if (r->rule.query_denied)
 		(void)buf_append_text(to, " query=deny");
-	write_addresses(&r->rule, to);
-	(void)buf_append_text(to, " req-body=");
-	(void)canonical_size(r->rule.req_body_bytes, to);
-	(void)buf_append_text(to, " resp-body=");
-	(void)canonical_size(r->rule.resp_body_bytes, to);
-	if (r->expires_ms == RULE_NEVER_MS)
-		return;
-	(void)buf_append_text(to, " expires=");
-	(void)canonical_date(r->expires_ms, to);
+	write_fields(&r->rule, to);
+	if (r->rule.websocket)
+		(void)buf_append_text(to, " upgrade=websocket");
+	write_limits(r, to);
 }
 
 int canonical_effect(const struct rule *rule, struct buf *to)
 {
 	const struct rule_entry *r = rule_entry_of(rule);
-	(void)buf_printf(to, "%s %s %s", rule->allow ? "allow" : "deny", r->target, r->admits);
-	if (r->scheme == RULE_SCHEME_HTTP || r->scheme == RULE_SCHEME_HTTPS)
+	bool scheme = rule->transport == POLICY_INSPECT &&
+		(r->scheme == RULE_SCHEME_HTTP || r->scheme == RULE_SCHEME_HTTPS);
+	(void)buf_printf(to, "%s %s%s%s", rule->allow ? "allow" : "deny", r->target,
+		r->admits[0] == '\0' ? "" : " ", r->admits);
+	if (scheme)
 		(void)buf_printf(
 			to, " scheme=%s", r->scheme == RULE_SCHEME_HTTP ? "http" : "https");
 	if (rule->allow)
-		write_limits(r, to);
+		write_allowance(r, to);
 	return to->failed ? -ENOMEM : 0;
 }
 
@@ -117,22 +146,29 @@ static void list_sort(struct canonical_list *list)
 	list->count = kept;
 }
 
+static int list_add(struct canonical_list *list, const struct rule *rule, struct slice text)
+{
+	char *copy = slice_dup(text);
+	if (copy == NULL)
+		return -ENOMEM;
+	list->lines[list->count++] = (struct canonical_line){rule, copy};
+	return 0;
+}
+
 int canonical_list(const struct profile *p, struct canonical_list *ret)
 {
 	struct canonical_list list = {.count = 0};
 	struct buf text = {.limit = 0};
-	list.lines = calloc(p->rule_count + 1, sizeof(*list.lines));
+	list.lines = calloc(p->rule_count + 2, sizeof(*list.lines));
 	int r = list.lines == NULL ? -ENOMEM : 0;
 	for (size_t i = 0; i < p->rule_count && r == 0; i++) {
 		buf_clear(&text);
 		r = canonical_rule(&p->rules[i]->rule, &text);
-		char *copy = r == 0 ? slice_dup(buf_slice(&text)) : NULL;
-		if (copy == NULL)
-			r = -ENOMEM;
-		else
-			list.lines[list.count++] =
-				(struct canonical_line){&p->rules[i]->rule, copy};
+		if (r == 0)
+			r = list_add(&list, &p->rules[i]->rule, buf_slice(&text));
 	}
+	if (r == 0 && p->observer != NULL)
+		r = list_add(&list, &p->observer->rule, slice_of(p->observer->rule.text));
 	buf_fini(&text);
 	if (r < 0) {
 		canonical_list_free(&list);

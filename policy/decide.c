@@ -37,6 +37,7 @@ struct search {
 		*near; /* the allow rule that got furthest, then the most specific */
 	enum stage near_stage;
 	size_t near_literal;
+	const struct rule_entry *observer; /* the most specific one for the host that observes */
 };
 
 /** How far a question gets before its path; the same for all rules of a group. */
@@ -45,7 +46,9 @@ static enum stage target_stage(const struct search *s, const struct rule_entry *
 	const struct policy_question *q = s->q;
 	if (!rule_has_port(r, q->port))
 		return STAGE_PORT;
-	if (!rule_has_scheme(r, q->port, q->scheme))
+	/* Bytes that pass unread are no requests: this one came by another way. */
+	bool unread = r->rule.allow && r->rule.transport != POLICY_INSPECT;
+	if (!rule_has_scheme(r, q->port, q->scheme) || (unread && !s->host_only))
 		return STAGE_SCHEME;
 	if (!s->host_only && !rule_has_method(r, q->method))
 		return STAGE_METHOD;
@@ -77,9 +80,24 @@ static void visit_allow(void *arg, const struct rule_entry *r)
 		consider(s, r, expiry_stage(s, r), literal);
 }
 
+/** A group whose rules observe: what they would refuse passes, whatever it is refused for. */
+static void take_observer(struct search *s, const struct matcher *m, const struct matcher_group *g)
+{
+	for (uint32_t i = g->first; i < g->first + g->count; i++) {
+		const struct rule_entry *r = m->rules[i];
+		if (expiry_stage(s, r) == STAGE_EXPIRED)
+			continue;
+		if (s->observer == NULL || rule_compare_specificity(r, 0, s->observer, 0) > 0)
+			s->observer = r;
+		return; /* the first that lives is the best of the group */
+	}
+}
+
 static void allow_group(struct search *s, const struct matcher *m, const struct matcher_group *g)
 {
 	const struct rule_entry *best = m->rules[g->first];
+	if (best->rule.observe && (s->host_only || best->rule.transport == POLICY_INSPECT))
+		take_observer(s, m, g);
 	enum stage stage = target_stage(s, best);
 	if (!s->host_only || stage < STAGE_PATH) {
 		consider(s, best, stage, 0);
@@ -126,16 +144,25 @@ static void deny_group(struct search *s, const struct matcher *m, const struct m
 		matcher_candidates(m, g, s->folded, visit_deny, s);
 }
 
-static void search_name(const struct profile *p, struct slice name, struct search *s)
+/** Of a metadata address a wide prefix says nothing: only a rule that names it allows it. */
+static bool covers(const struct search *s, const struct rule_entry *r, uint32_t labels_before)
+{
+	if (r->kind == PATTERN_ADDRESS)
+		return !r->rule.allow ||
+			reason_allows(policy_admit_address(&r->rule, &s->q->host->address));
+	return pattern_covers(r->kind, labels_before);
+}
+
+static void search_host(const struct profile *p, struct search *s)
 {
 	struct matcher_span spans[MATCHER_SPANS_MAX];
 	const struct matcher *m = &p->matcher;
-	size_t count = matcher_find(m, name, spans);
+	size_t count = matcher_find(m, s->q->host, spans);
 	for (size_t i = 0; i < count; i++) {
 		for (uint32_t g = 0; g < spans[i].count; g++) {
 			const struct matcher_group *group = &m->groups[spans[i].first + g];
 			const struct rule_entry *first = m->rules[group->first];
-			if (!pattern_covers(first->kind, spans[i].labels_before))
+			if (!covers(s, first, spans[i].labels_before))
 				continue;
 			if (first->rule.allow)
 				allow_group(s, m, group);
@@ -220,37 +247,76 @@ static enum reason judge_target(const struct policy_question *q, const struct ru
 	return REASON_ALLOW_RULE;
 }
 
-/** No rule can name an address, so its class decides, before anything else is asked. */
-static void decide_address(const struct policy_question *q, struct policy_verdict *ret)
+/** No allow rule opens the address, so its class decides; then a public one may be named by a deny rule. */
+static bool decide_address(const struct search *s, struct policy_verdict *ret)
 {
-	enum address_class class = address_classify(&q->host->address);
+	const struct host *host = s->q->host;
+	enum address_class class = address_classify(&host->address);
+	if (s->near != NULL || (class == ADDRESS_PUBLIC && s->deny != NULL))
+		return false;
 	*ret = (struct policy_verdict){.reason = class == ADDRESS_METADATA
 			? REASON_DENY_ADDRESS_METADATA
 			: class == ADDRESS_PUBLIC ? REASON_DENY_DEFAULT
 						  : REASON_DENY_ADDRESS_PRIVATE};
 	(void)snprintf(ret->detail, sizeof(ret->detail),
-		"%.45s is a %s address, and rules name hosts", q->host->name,
+		"%.45s is a %s address, and no ip: rule allows it", host->name,
 		address_class_name(class));
+	return true;
 }
 
-static void decide(const struct profile *p, struct search *s, struct policy_verdict *ret)
+/** What enforcing says, before anything that observes. */
+static void enforce(const struct profile *p, const struct search *s, struct policy_verdict *ret)
 {
-	const struct policy_question *q = s->q;
-	if (q->host->kind == HOST_ADDRESS) {
-		decide_address(q, ret);
+	const struct host *host = s->q->host;
+	if (host->kind == HOST_ADDRESS && decide_address(s, ret))
 		return;
-	}
-	search_name(p, slice_of(q->host->name), s);
 	enum reason reason = stage_reasons[s->near_stage];
 	if (s->deny != NULL)
 		answer(s, REASON_DENY_RULE, s->deny, ret);
 	else if (s->near_stage == STAGE_MATCH && !s->host_only)
-		answer(s, judge_target(q, s->near), s->near, ret);
+		answer(s, judge_target(s->q, s->near), s->near, ret);
+	else if (s->near_stage == STAGE_MATCH && s->near->rule.transport == POLICY_SPLICE)
+		answer(s, REASON_ALLOW_SPLICE, s->near, ret);
 	else
 		answer(s, reason, s->near, ret);
 	if (ret->rule == NULL)
 		(void)snprintf(ret->detail, sizeof(ret->detail),
-			"no allow rule of profile %.63s names %.140s", p->name, q->host->name);
+			"no allow rule of profile %.63s names %.140s", p->name, host->name);
+}
+
+/** What observing passes. Explicit deny rules and address classes stay enforced. */
+static bool relaxes(enum reason reason)
+{
+	switch (reason) {
+	case REASON_DENY_DEFAULT:
+	case REASON_DENY_EXPIRED:
+	case REASON_DENY_PORT:
+	case REASON_DENY_SCHEME:
+	case REASON_DENY_METHOD:
+	case REASON_DENY_PATH:
+	case REASON_DENY_QUERY:
+	case REASON_DENY_SMUGGLING: /* a rule without enc-slash=; malformed paths come never so far */
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void decide(const struct profile *p, struct search *s, struct policy_verdict *ret)
+{
+	search_host(p, s);
+	ret->would = REASON_ALLOW_RULE;
+	enforce(p, s, ret);
+	if (s->q->enforce || !relaxes(ret->reason))
+		return;
+	const struct rule_entry *observer = s->observer;
+	if (observer == NULL && s->q->host->kind == HOST_NAME)
+		observer = p->observer;
+	if (observer == NULL)
+		return;
+	ret->would = ret->reason;
+	ret->reason = REASON_OBSERVE_WOULD_DENY;
+	ret->rule = &observer->rule;
 }
 
 void policy_decide_host(

@@ -189,7 +189,7 @@ bool lint_pairs(struct lint *l, const struct rule_entry *r)
 {
 	struct matcher_span spans[MATCHER_SPANS_MAX];
 	const struct matcher *m = &l->profile->matcher;
-	size_t count = matcher_find(m, r->name, spans);
+	size_t count = matcher_find_rule(m, r, spans);
 	for (size_t i = 0; i < count; i++) {
 		for (uint32_t g = 0; g < spans[i].count; g++) {
 			const struct matcher_group *group = &m->groups[spans[i].first + g];

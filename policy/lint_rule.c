@@ -99,14 +99,14 @@ static void check_plain(struct lint *l, const struct rule_entry *r)
 			"note= why that does no harm (signed content), or allow only TLS");
 }
 
-/** The default of both is the same, and silent: most bodies are far from it. */
+/** Where up= was left out it follows the body, and is silent: most bodies are far from it. */
 static void check_up(struct lint *l, const struct rule_entry *r)
 {
 	uint64_t up = r->rule.budget.up_bytes;
 	uint64_t body = r->rule.req_body_bytes;
-	bool plain_defaults = up == POLICY_UP_DEFAULT && body == POLICY_UP_DEFAULT;
+	bool follows = up == body && !attribute_given(r->given, ATTRIBUTE_UP);
 	if (!r->rule.allow || r->rule.transport != POLICY_INSPECT || up == 0 || up > body ||
-		plain_defaults)
+		follows)
 		return;
 	report_warning(l->report, r->place, "up-budget",
 		"one request body of req-body=%" PRIu64 " may use the whole budget of up=%" PRIu64

@@ -47,6 +47,11 @@ static int compare_spans(const struct rule_entry *a, const struct rule_entry *b)
 	return order != 0 ? order : (a->kind != PATTERN_EXACT) - (b->kind != PATTERN_EXACT);
 }
 
+static bool in_trie(const struct rule_entry *r)
+{
+	return r->kind != PATTERN_EXACT && r->kind != PATTERN_ADDRESS;
+}
+
 /** 0: both are of one group. */
 static int compare_groups(const struct rule_entry *a, const struct rule_entry *b)
 {
@@ -55,6 +60,10 @@ static int compare_groups(const struct rule_entry *a, const struct rule_entry *b
 		order = a->rule.allow - b->rule.allow;
 	if (order == 0)
 		order = (int)a->kind - (int)b->kind;
+	if (order == 0)
+		order = (int)a->rule.transport - (int)b->rule.transport;
+	if (order == 0)
+		order = a->rule.observe - b->rule.observe;
 	if (order == 0)
 		order = (int)a->scheme - (int)b->scheme;
 	if (order == 0)
@@ -95,8 +104,7 @@ static size_t split_groups(
 	return count;
 }
 
-/** One more than the last group of the span that starts with @first. */
-static size_t span_end(const struct matcher *m, size_t first, size_t group_count)
+size_t matcher_span_end(const struct matcher *m, size_t first, size_t group_count)
 {
 	const struct rule_entry *head = m->rules[m->groups[first].first];
 	size_t end = first + 1;
@@ -130,7 +138,7 @@ static size_t table_size(size_t count)
 static int build_exact(struct matcher *m, struct arena *arena, size_t group_count)
 {
 	size_t names = 0;
-	for (size_t i = 0; i < group_count; i = span_end(m, i, group_count))
+	for (size_t i = 0; i < group_count; i = matcher_span_end(m, i, group_count))
 		names += span_head(m, i)->kind == PATTERN_EXACT;
 	size_t size = table_size(names);
 	m->exact = arena_alloc(arena, size, sizeof(*m->exact));
@@ -140,7 +148,7 @@ static int build_exact(struct matcher *m, struct arena *arena, size_t group_coun
 	m->bytes += size * sizeof(*m->exact);
 	for (size_t i = 0, end; i < group_count; i = end) {
 		const struct rule_entry *head = span_head(m, i);
-		end = span_end(m, i, group_count);
+		end = matcher_span_end(m, i, group_count);
 		if (head->kind != PATTERN_EXACT)
 			continue;
 		uint32_t hash = hash_name(head->name);
@@ -288,8 +296,8 @@ static int build_trie(struct matcher *m, struct arena *arena, size_t group_count
 	int r = trie_init(&t);
 	for (size_t i = 0, end; i < group_count && r == 0; i = end) {
 		const struct rule_entry *head = span_head(m, i);
-		end = span_end(m, i, group_count);
-		if (head->kind != PATTERN_EXACT)
+		end = matcher_span_end(m, i, group_count);
+		if (in_trie(head))
 			r = trie_add(&t, head->name,
 				(struct matcher_node){(uint32_t)i, (uint32_t)(end - i)});
 	}
@@ -314,6 +322,8 @@ int matcher_build(
 	int r = build_exact(m, arena, group_count);
 	if (r == 0)
 		r = build_trie(m, arena, group_count);
+	if (r == 0)
+		r = matcher_prefixes_build(m, arena, group_count);
 	return r == 0 ? matcher_paths_build(m, arena, group_count) : r;
 }
 
@@ -338,7 +348,7 @@ static uint32_t count_labels(struct slice name)
 	return count;
 }
 
-size_t matcher_find(const struct matcher *m, struct slice name,
+static size_t find_name(const struct matcher *m, struct slice name,
 	struct matcher_span ret_spans[static MATCHER_SPANS_MAX])
 {
 	uint32_t labels_before = count_labels(name);
@@ -347,7 +357,10 @@ size_t matcher_find(const struct matcher *m, struct slice name,
 	uint32_t hash;
 	uint32_t node = 0;
 	size_t count = 0;
-	while (count < MATCHER_LABELS_MAX && take_label(&rest, &label, &hash)) {
+	if (m->nodes[0].count > 0)
+		ret_spans[count++] =
+			(struct matcher_span){m->nodes[0].first, m->nodes[0].count, labels_before};
+	while (count < MATCHER_LABELS_MAX + 1 && take_label(&rest, &label, &hash)) {
 		hash = edge_hash(hash, node);
 		node = m->edges[find_edge(m->edges, m->edge_mask, node, label, hash)].child;
 		if (node == 0)
@@ -362,4 +375,19 @@ size_t matcher_find(const struct matcher *m, struct slice name,
 	if (e != NULL)
 		ret_spans[count++] = (struct matcher_span){e->first, e->count, 0};
 	return count;
+}
+
+size_t matcher_find(const struct matcher *m, const struct host *host,
+	struct matcher_span ret_spans[static MATCHER_SPANS_MAX])
+{
+	struct cidr whole = {host->address, host->address.family == 4 ? 32 : 128};
+	return host->kind == HOST_ADDRESS ? matcher_prefixes_find(m, &whole, ret_spans)
+					  : find_name(m, slice_of(host->name), ret_spans);
+}
+
+size_t matcher_find_rule(const struct matcher *m, const struct rule_entry *r,
+	struct matcher_span ret_spans[static MATCHER_SPANS_MAX])
+{
+	return r->kind == PATTERN_ADDRESS ? matcher_prefixes_find(m, &r->prefix, ret_spans)
+					  : find_name(m, r->name, ret_spans);
 }

@@ -1,6 +1,6 @@
 /*
  * The compiled form of a profile's rules, made once and never changed: a hash of whole names for exact
- * rules, a trie of reversed labels for suffix rules, then groups of rules that share ports, scheme and
+ * rules, a trie of reversed labels for suffix rules (any is its root), a hash of prefixes for ip: rules, then groups of rules that share ports, scheme and
  * methods, then an index of paths. Every look-up ends in a comparison with the rule itself: a hash only
  * says where to look.
  */
@@ -9,8 +9,8 @@
 
 #include "policy/rule.h"
 
-#define MATCHER_LABELS_MAX 127 /* of a name of 253 octets */
-#define MATCHER_SPANS_MAX  (MATCHER_LABELS_MAX + 1)
+#define MATCHER_LABELS_MAX 127                      /* of a name of 253 octets */
+#define MATCHER_SPANS_MAX  (MATCHER_LABELS_MAX + 2) /* any and the exact name beside them */
 #define MATCHER_NO_INDEX   UINT32_MAX
 
 /**
@@ -34,6 +34,9 @@ struct matcher_exact;
 struct matcher_edge;
 struct matcher_node;
 struct matcher_paths;
+struct matcher_prefix;
+
+#define MATCHER_BITS_MAX 129 /* lengths of prefixes, 0 to 128 */
 
 struct matcher {
 	const struct rule_entry **rules; /* sorted by name and group */
@@ -44,6 +47,11 @@ struct matcher {
 	size_t edge_mask;
 	struct matcher_node *nodes;
 	struct matcher_paths *indexes;
+	struct matcher_prefix *prefixes; /* open addressing, too */
+	size_t prefix_mask;
+	uint8_t bits[2]
+		    [MATCHER_BITS_MAX]; /* lengths that ip: rules have, v4 and v6, shorter first */
+	uint8_t bits_count[2];
 	size_t bytes; /* of all tables, the rules themselves aside */
 };
 
@@ -52,10 +60,13 @@ int matcher_build(
 	struct matcher *m, struct arena *arena, const struct rule_entry **rules, size_t rule_count);
 
 /**
- * Where the rules are that may cover @name, shorter names first; whether a group does is for
- * pattern_covers() to say. @return how many spans.
+ * Where the rules are that may cover a host, those of shorter names or prefixes first; whether a group does is
+ * for pattern_covers() to say. @return how many spans.
  */
-size_t matcher_find(const struct matcher *m, struct slice name,
+size_t matcher_find(const struct matcher *m, const struct host *host,
+	struct matcher_span ret_spans[static MATCHER_SPANS_MAX]);
+/** The same for all that a rule's target covers: rules whose own target may meet it, and is as wide or wider. */
+size_t matcher_find_rule(const struct matcher *m, const struct rule_entry *r,
 	struct matcher_span ret_spans[static MATCHER_SPANS_MAX]);
 
 /** Called for each rule of a group that may match a path; sometimes twice for the same. */
@@ -66,7 +77,13 @@ void matcher_candidates(const struct matcher *m, const struct matcher_group *g, 
 /** Order of place: file, then line. */
 int matcher_compare_places(const struct rule_entry *a, const struct rule_entry *b);
 
-/* The two halves of an index over the paths of one group (matcher_paths.c). */
+/* The index over the paths of one group (matcher_paths.c), and the one over prefixes (matcher_prefixes.c). */
 int matcher_paths_build(struct matcher *m, struct arena *arena, size_t group_count);
+int matcher_prefixes_build(struct matcher *m, struct arena *arena, size_t group_count);
+/** Spans of the prefixes that @prefix lies in. */
+size_t matcher_prefixes_find(const struct matcher *m, const struct cidr *prefix,
+	struct matcher_span ret_spans[static MATCHER_SPANS_MAX]);
+/** One more than the last group of the span that starts with group @first. */
+size_t matcher_span_end(const struct matcher *m, size_t first, size_t group_count);
 
 #endif

@@ -43,6 +43,14 @@ struct matcher_node {
 	uint32_t count;
 };
 
+/** A prefix of ip: rules. Free: no groups. */
+struct matcher_prefix {
+	struct cidr prefix;
+	uint32_t hash;
+	uint32_t first;
+	uint32_t count;
+};
+
 /** Rules whose path patterns start with the same literal segments. Free: no entries. */
 struct matcher_path_slot {
 	uint32_t hash;

@@ -19,7 +19,7 @@ const struct rule *policy_rule_opening(
 {
 	struct matcher_span spans[MATCHER_SPANS_MAX];
 	const struct matcher *m = &p->matcher;
-	size_t count = matcher_find(m, slice_of(q->host->name), spans);
+	size_t count = matcher_find(m, q->host, spans);
 	for (size_t i = 0; i < count; i++) {
 		for (uint32_t g = 0; g < spans[i].count; g++) {
 			const struct matcher_group *group = &m->groups[spans[i].first + g];

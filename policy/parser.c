@@ -294,10 +294,10 @@ static void parse_text(struct parser *p, struct lexer *lexer, struct statement_l
 
 static void finish_file(struct syntax *tree, const struct source_file *file)
 {
-	statement_finish_file(tree, file, &tree->globals);
+	statement_finish_file(tree, file, NULL, &tree->globals);
 	for (struct section *s = tree->sections; s != NULL; s = s->next) {
 		if (s->file == file)
-			statement_finish_file(tree, file, &s->statements);
+			statement_finish_file(tree, file, s, &s->statements);
 	}
 }
 

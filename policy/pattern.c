@@ -10,6 +10,8 @@ static const char *const prefixes[] = {
 	[PATTERN_LABEL] = "*.",
 	[PATTERN_BELOW] = "**.",
 	[PATTERN_TREE] = ".",
+	[PATTERN_ANY] = "any",
+	[PATTERN_ADDRESS] = "ip:",
 };
 
 static_assert(sizeof(prefixes) / sizeof(prefixes[0]) == PATTERN_KIND_COUNT, "a prefix a kind");
@@ -65,12 +67,29 @@ const char *pattern_parse_host(
 		return "this is not a host name";
 	}
 	if (host.kind == HOST_ADDRESS)
-		return "this is an address, not a host name; ip: targets are not supported by "
-		       "this version";
+		return "this is an address, not a host name; ip: in front of it names an address";
 	if (kind != PATTERN_EXACT && strchr(host.name, '.') == NULL)
 		return "the wildcard covers a whole public suffix; name at least two labels";
 	*ret_kind = kind;
 	*ret_host = host;
+	return NULL;
+}
+
+const char *pattern_parse_address(struct slice text, struct cidr *ret)
+{
+	struct cidr prefix;
+	bool bracketed = slice_starts(text, SLICE("[")) && slice_ends(text, SLICE("]"));
+	if (bracketed)
+		text = slice_part(text, 1, text.len - 1);
+	if (cidr_parse(text, &prefix) < 0)
+		return "ip: takes an address or a prefix with zero host bits: ip:192.0.2.7, "
+		       "ip:192.0.2.0/24, ip:[2001:db8::/32]";
+	if (bracketed != (prefix.base.family == 6))
+		return bracketed ? "only IPv6 stands in brackets"
+				 : "IPv6 stands in brackets: ip:[2001:db8::/32]";
+	if (prefix.bits == 0)
+		return "a prefix of length 0 opens every address; name the networks";
+	*ret = prefix;
 	return NULL;
 }
 
@@ -84,6 +103,8 @@ bool pattern_covers(enum pattern_kind kind, size_t labels_before)
 	case PATTERN_BELOW:
 		return labels_before >= 1;
 	case PATTERN_TREE:
+	case PATTERN_ANY:
+	case PATTERN_ADDRESS: /* looked up by its prefix: no labels are left over */
 		return true;
 	case PATTERN_KIND_COUNT:
 		break;

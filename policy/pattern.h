@@ -6,16 +6,18 @@
 
 #define PATTERN_PATH_BYTES_MAX 1024
 
-/** The four spellings of a host, each with one meaning. */
+/** The spellings of a target, each with one meaning. */
 enum pattern_kind {
-	PATTERN_EXACT, /* h: this name */
-	PATTERN_LABEL, /* *.h: exactly one label before h */
-	PATTERN_BELOW, /* **.h: one or more labels before h */
-	PATTERN_TREE,  /* .h: h and whatever ends in it */
+	PATTERN_EXACT,   /* h: this name */
+	PATTERN_LABEL,   /* *.h: exactly one label before h */
+	PATTERN_BELOW,   /* **.h: one or more labels before h */
+	PATTERN_TREE,    /* .h: h and whatever ends in it */
+	PATTERN_ANY,     /* any: every name, never an address */
+	PATTERN_ADDRESS, /* ip:a or ip:a/bits: a client that asks for the address itself */
 	PATTERN_KIND_COUNT
 };
 
-/** What stands before the name: "", "*.", "**.", ".". */
+/** What stands before the name: "", "*.", "**.", ".", "any", "ip:". */
 const char *pattern_prefix(enum pattern_kind kind);
 
 /**
@@ -24,6 +26,9 @@ const char *pattern_prefix(enum pattern_kind kind);
  */
 const char *pattern_parse_host(
 	struct slice text, enum pattern_kind *ret_kind, struct host *ret_host, size_t *ret_offset);
+
+/** What follows "ip:" up to the ports: "192.0.2.0/24", "[2001:db8::1]". @return NULL or what is wrong. */
+const char *pattern_parse_address(struct slice text, struct cidr *ret);
 
 /** Whether a pattern covers a name of which its own is the suffix after @labels_before labels. */
 bool pattern_covers(enum pattern_kind kind, size_t labels_before);

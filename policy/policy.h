@@ -71,7 +71,7 @@ struct rule {
 	struct rule_budget budget;
 };
 
-/** A question. For policy_decide_host() only host, port and scheme count. */
+/** A question. For policy_decide_host() method, path and what belongs to them do not count. */
 struct policy_question {
 	const struct host *host;
 	uint16_t port;
@@ -81,11 +81,16 @@ struct policy_question {
 	bool has_query;
 	bool encoded_slash;
 	uint64_t now_ms; /* wall clock, for expires= */
+	bool enforce;    /* as if nothing was observed: what is said when mode=observe ends */
 };
 
 #define POLICY_DETAIL_BYTES 256
 
-/** An answer. @rule NULL when no rule decided (deny.default). */
+/**
+ * An answer. @rule: the one that decided; of a denial the one that came nearest, NULL when no rule names the host. With
+ * REASON_OBSERVE_WOULD_DENY it is the most specific rule for the host that observes, never NULL: where a
+ * profile observes and no rule of it names the host, one with id "observe" and the place of the set line.
+ */
 struct policy_verdict {
 	enum reason reason;
 	enum reason would; /* with REASON_OBSERVE_WOULD_DENY: the reason that enforcing has */
@@ -144,33 +149,42 @@ const char *profile_name(const struct profile *p);
 const char *profile_digest(const struct profile *p);
 
 /**
- * Could some request to this host, port and scheme be allowed? Asked before a name is looked up. A rule of
- * an allow is only the most specific one so far: for addresses and limits ask again with the request.
+ * Could some connection to this host, port and scheme be allowed? Asked before a name is looked up. An allow
+ * names the most specific rule, and that rule's transport says what follows: POLICY_INSPECT, requests that are judged
+ * one by one (for addresses and limits ask again with each); POLICY_SPLICE (REASON_ALLOW_SPLICE); POLICY_TCP, which
+ * has no scheme and answers to both. A literal address is judged by ip: rules alone; where none that allows opens it,
+ * its class answers: deny.address-metadata, deny.address-private, or deny.default for a public one.
  */
 void policy_decide_host(
 	const struct profile *p, const struct policy_question *q, struct policy_verdict *ret);
-/** The verdict on one request. An allow names the most specific allow rule; its limits hold. */
+/**
+ * The verdict on one request. An allow names the most specific allow rule; its limits hold. Rules that pass bytes
+ * unread allow no request.
+ */
 void policy_decide(
 	const struct profile *p, const struct policy_question *q, struct policy_verdict *ret);
 
-/** Whether some profile lets TLS to this name begin on some port (the keeper signs no other name). */
+/**
+ * Whether some profile lets inspected TLS to this host begin on some port (the keeper signs no other name).
+ * Addresses, too: those that an inspecting ip: rule opens.
+ */
 bool policy_admits_name(const struct policy *p, const struct host *host, uint64_t now_ms);
 
 /**
- * Whether an address may be dialled for a decision of @rule: public ones, and what its addr= opens. A
+ * Whether an address may be dialled for a decision of @rule: public ones, and what its addr= or ip: opens. A
  * metadata endpoint opens only by its own address, never by a prefix around it.
  * @return REASON_ALLOW_RULE or the deny reason (address-metadata, address-private).
  */
 enum reason policy_admit_address(const struct rule *rule, const struct address *a);
 
 /**
- * A rule that allows something on this host, port and scheme and whose addr= names the address; NULL: there is none. For a tunnel,
+ * A rule that allows something on this host, port and scheme and whose addr= or ip: names the address; NULL: there is none. For a tunnel,
  * which is dialled before its requests are known; each request's own rule has to admit the address again.
  */
 const struct rule *policy_rule_opening(
 	const struct profile *p, const struct policy_question *q, const struct address *a);
 
-/** Call @visit for every prefix that some rule's addr= opens, with its ports (packet filter). */
+/** Call @visit for every prefix that some rule's addr= or ip: opens, with its ports (packet filter). */
 typedef void policy_visit_opened(
 	const struct cidr *prefix, uint16_t port_first, uint16_t port_last, void *arg);
 void policy_opened(const struct policy *p, policy_visit_opened *visit, void *arg);

@@ -1,7 +1,7 @@
 /* See profile.h. */
 #include "policy/profile.h"
 
-#include "common/buf.h"
+#include "policy/canonical.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,29 +15,12 @@ int profile_build(
 }
 
 /** All that decides, in one spelling. Ids, owners, notes and places do not. */
-static char *dump_rule(const struct rule_entry *r)
+static char *dump_rule(const struct rule *rule)
 {
-	static const char *const schemes[] = {
-		[RULE_SCHEME_BY_PORT] = "by-port",
-		[RULE_SCHEME_HTTP] = "http",
-		[RULE_SCHEME_HTTPS] = "https",
-		[RULE_SCHEME_ANY] = "any",
-	};
 	struct buf text = {.limit = 0};
-	char address[ADDRESS_TEXT_BYTES];
-	(void)buf_printf(&text,
-		"%s %s %s scheme=%s query=%s enc-slash=%s req-body=%llu "
-		"resp-body=%llu expires=%llu addr=",
-		r->rule.allow ? "allow" : "deny", r->target, r->admits, schemes[r->scheme],
-		r->rule.query_denied ? "deny" : "allow", r->rule.encoded_slash ? "literal" : "no",
-		(unsigned long long)r->rule.req_body_bytes,
-		(unsigned long long)r->rule.resp_body_bytes, (unsigned long long)r->expires_ms);
-	for (size_t i = 0; i < r->rule.address_count; i++)
-		(void)buf_printf(&text, "%s/%u,",
-			address_format(&r->rule.addresses[i].base, address),
-			r->rule.addresses[i].bits);
+	int r = canonical_effect(rule, &text);
 	(void)buf_append(&text, SLICE("\n"));
-	char *copy = text.failed ? NULL : slice_dup(buf_slice(&text));
+	char *copy = r < 0 || text.failed ? NULL : slice_dup(buf_slice(&text));
 	buf_fini(&text);
 	return copy;
 }
@@ -65,12 +48,16 @@ int profile_seal(struct profile *p)
 {
 	size_t count = 0;
 	int r = 0;
-	char **lines = calloc(p->rule_count + 1, sizeof(*lines));
+	char **lines = calloc(p->rule_count + 2, sizeof(*lines));
 	if (lines == NULL)
 		return -ENOMEM;
 	for (; count < p->rule_count && r == 0; count++) {
-		lines[count] = dump_rule(p->rules[count]);
+		lines[count] = dump_rule(&p->rules[count]->rule);
 		r = lines[count] == NULL ? -ENOMEM : 0;
+	}
+	if (r == 0 && p->observer != NULL) {
+		lines[count] = dump_rule(&p->observer->rule);
+		r = lines[count++] == NULL ? -ENOMEM : 0;
 	}
 	if (r == 0) {
 		qsort(lines, count, sizeof(*lines), compare_lines);

@@ -8,6 +8,8 @@ struct profile {
 	const char *name;
 	const struct rule_entry **rules; /* in the matcher's order */
 	size_t rule_count;
+	const struct rule_entry
+		*observer; /* set mode observe: decides where no rule does; else NULL */
 	struct matcher matcher;
 	char digest[DIGEST_TEXT_BYTES];
 };

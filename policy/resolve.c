@@ -1,6 +1,8 @@
 /* See resolve.h. */
 #include "policy/resolve.h"
 
+#include "policy/narrow.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -65,95 +67,6 @@ static void take_rule(struct resolver *r, const struct rule_entry *rule, struct 
 		r->rules[r->rule_count++] = rule;
 }
 
-/** A number that `use` narrows: the rule's value, and the highest that any rule of the group has. */
-struct narrowing {
-	enum attribute_key key;
-	const char *name;
-	uint64_t wanted;
-	uint64_t highest;
-};
-
-static uint64_t number_of(const struct rule_entry *rule, enum attribute_key key)
-{
-	if (key == ATTRIBUTE_EXPIRES)
-		return rule->expires_ms;
-	return key == ATTRIBUTE_REQ_BODY ? rule->rule.req_body_bytes : rule->rule.resp_body_bytes;
-}
-
-static void number_set(struct rule_entry *rule, enum attribute_key key, uint64_t value)
-{
-	if (key == ATTRIBUTE_EXPIRES)
-		rule->expires_ms = value;
-	else if (key == ATTRIBUTE_REQ_BODY)
-		rule->rule.req_body_bytes = value;
-	else
-		rule->rule.resp_body_bytes = value;
-}
-
-/** The rule in place @i as one that only this section has; NULL when out of memory. */
-static struct rule_entry *own_rule(struct resolver *r, size_t i)
-{
-	if (r->rules[i]->narrowed)
-		return (struct rule_entry *)r->rules[i]; /* made below, for this section */
-	struct rule_entry *copy = arena_alloc(r->tree->arena, 1, sizeof(*copy));
-	if (copy == NULL)
-		return NULL; /* the arena's failure is seen at the end */
-	*copy = *r->rules[i];
-	copy->narrowed = true;
-	r->rules[i] = copy;
-	return copy;
-}
-
-/** Lower the rules from @from on to what the use line says. */
-static void narrow_number(struct resolver *r, size_t from, struct narrowing *n)
-{
-	for (size_t i = from; i < r->rule_count; i++) {
-		if (!r->rules[i]->rule.allow)
-			continue;
-		uint64_t value = number_of(r->rules[i], n->key);
-		n->highest = value > n->highest ? value : n->highest;
-		struct rule_entry *own = value > n->wanted ? own_rule(r, i) : NULL;
-		if (own != NULL)
-			number_set(own, n->key, n->wanted);
-	}
-}
-
-static void narrow_query(struct resolver *r, size_t from, const struct attributes *a)
-{
-	if (!a->query_denied) {
-		report_error(r->tree->report, a->places[ATTRIBUTE_QUERY], "widens",
-			"query=allow would widen the group; use only narrows");
-		return;
-	}
-	for (size_t i = from; i < r->rule_count; i++) {
-		struct rule_entry *own = r->rules[i]->rule.allow ? own_rule(r, i) : NULL;
-		if (own != NULL)
-			own->rule.query_denied = true;
-	}
-}
-
-static void narrow(struct resolver *r, size_t from, const struct use *use)
-{
-	const struct attributes *a = &use->narrow;
-	struct narrowing numbers[] = {
-		{ATTRIBUTE_EXPIRES, "expires", a->expires_ms, 0},
-		{ATTRIBUTE_REQ_BODY, "req-body", a->req_body_bytes, 0},
-		{ATTRIBUTE_RESP_BODY, "resp-body", a->resp_body_bytes, 0},
-	};
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		struct narrowing *n = &numbers[i];
-		if (!attribute_given(a->given, n->key))
-			continue;
-		narrow_number(r, from, n);
-		if (n->wanted > n->highest)
-			report_error(r->tree->report, a->places[n->key], "widens",
-				"%s= is beyond what every rule of group %s allows; use only narrows",
-				n->name, use->group);
-	}
-	if (attribute_given(a->given, ATTRIBUTE_QUERY))
-		narrow_query(r, from, a);
-}
-
 static void take_use(struct resolver *r, const struct use *use, struct place at, unsigned depth)
 {
 	const struct section *group = find_section(r->tree, false, use->group);
@@ -169,7 +82,7 @@ static void take_use(struct resolver *r, const struct use *use, struct place at,
 		return;
 	}
 	take_section(r, group, depth + 1);
-	narrow(r, from, use);
+	narrow_rules(r, from, use);
 }
 
 static void take_section(struct resolver *r, const struct section *s, unsigned depth)
@@ -186,11 +99,14 @@ static void take_section(struct resolver *r, const struct section *s, unsigned d
 	}
 }
 
-/** The profile and those it extends, nearest first. */
-static void take_chain(struct resolver *r, const struct section *s)
+/** The profile and those it extends, nearest first. *ret_mode: the first of them that sets one. */
+static void take_chain(struct resolver *r, const struct section *s, const struct section **ret_mode)
 {
+	*ret_mode = NULL;
 	for (unsigned depth = 0; s != NULL; depth++) {
 		take_section(r, s, 0);
+		if (*ret_mode == NULL && s->mode_given)
+			*ret_mode = s;
 		if (s->extends == NULL)
 			return;
 		if (depth == SYNTAX_DEPTH_MAX) {
@@ -206,15 +122,61 @@ static void take_chain(struct resolver *r, const struct section *s)
 	}
 }
 
+/** What stands for every request that no rule names, while a profile observes. */
+static const struct rule_entry *make_observer(struct resolver *r, const struct section *s)
+{
+	struct rule_entry *o = arena_alloc(r->tree->arena, 1, sizeof(*o));
+	if (o == NULL)
+		return NULL;
+	*o = (struct rule_entry){.rule = {.id = "observe",
+					 .file = s->mode_place.file,
+					 .line = s->mode_place.line,
+					 .text = "set mode observe",
+					 .allow = true,
+					 .encoded_slash = true,
+					 .observe = true},
+		.place = s->mode_place,
+		.kind = PATTERN_ANY,
+		.name = SLICE(""),
+		.scheme = RULE_SCHEME_ANY,
+		.source = o,
+		.target = "any",
+		.admits = "ANY /**"};
+	for (enum limit l = 0; l < LIMIT_COUNT; l++)
+		limit_set(o, l, l == LIMIT_WINDOW ? 0 : POLICY_UNLIMITED);
+	o->rule.key = 1; /* of no rule: those are hashes */
+	return o;
+}
+
+/** Everything that the profile allows observes, and so does what nothing names. */
+static int observe(struct resolver *r, const struct section *mode, struct profile *ret)
+{
+	ret->observer = make_observer(r, mode);
+	if (ret->observer == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->rule_count; i++) {
+		if (!r->rules[i]->rule.allow || r->rules[i]->rule.observe)
+			continue;
+		struct rule_entry *own = resolver_own_rule(r, i);
+		if (own == NULL)
+			return -ENOMEM;
+		own->rule.observe = true;
+	}
+	return 0;
+}
+
 int resolver_profile(struct resolver *r, const struct section *s, struct profile *ret)
 {
+	const struct section *mode;
 	r->rule_count = 0;
 	r->visits = 0;
 	r->full = false;
 	for (const struct statement *st = r->tree->globals.first; st != NULL; st = st->next)
 		take_rule(r, st->rule, st->place);
-	take_chain(r, s);
+	take_chain(r, s, &mode);
 	r->instance_count += r->rule_count;
+	if (mode != NULL && mode->observe && observe(r, mode, ret) < 0)
+		return -ENOMEM;
 	const struct rule_entry **rules =
 		arena_alloc(r->tree->arena, r->rule_count, sizeof(*rules));
 	if (rules == NULL)
@@ -223,4 +185,17 @@ int resolver_profile(struct resolver *r, const struct section *s, struct profile
 		memcpy(rules, r->rules, r->rule_count * sizeof(*rules));
 	ret->name = s->name;
 	return profile_build(ret, r->tree->arena, rules, r->rule_count);
+}
+
+struct rule_entry *resolver_own_rule(struct resolver *r, size_t i)
+{
+	if (r->rules[i]->narrowed)
+		return (struct rule_entry *)r->rules[i]; /* made below, for this section */
+	struct rule_entry *copy = arena_alloc(r->tree->arena, 1, sizeof(*copy));
+	if (copy == NULL)
+		return NULL; /* the arena's failure is seen at the end */
+	*copy = *r->rules[i];
+	copy->narrowed = true;
+	r->rules[i] = copy;
+	return copy;
 }

@@ -26,4 +26,7 @@ void resolver_fini(struct resolver *r);
  */
 int resolver_profile(struct resolver *r, const struct section *s, struct profile *ret);
 
+/** The rule in place @i of the list as one that only this section has; NULL when out of memory. */
+struct rule_entry *resolver_own_rule(struct resolver *r, size_t i);
+
 #endif

@@ -56,10 +56,22 @@ bool rule_has_path(const struct rule_entry *r, struct slice path, size_t *ret_li
 	return found;
 }
 
-/** 2 exact, 1 one label, 0 any depth. */
 static int kind_rank(enum pattern_kind kind)
 {
-	return kind == PATTERN_EXACT ? 2 : kind == PATTERN_LABEL ? 1 : 0;
+	switch (kind) {
+	case PATTERN_EXACT:
+	case PATTERN_ADDRESS: /* compared with its own kind only */
+		return 3;
+	case PATTERN_LABEL:
+		return 2;
+	case PATTERN_BELOW:
+	case PATTERN_TREE:
+		return 1;
+	case PATTERN_ANY:
+	case PATTERN_KIND_COUNT:
+		break;
+	}
+	return 0;
 }
 
 static int compare(uint64_t a, uint64_t b)
@@ -67,20 +79,47 @@ static int compare(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-int rule_compare_specificity(
-	const struct rule_entry *a, size_t a_literal, const struct rule_entry *b, size_t b_literal)
+static size_t host_length(const struct rule_entry *r)
+{
+	return r->kind == PATTERN_ADDRESS ? r->prefix.bits : r->name.len;
+}
+
+/** Above 0: @a's budget is the narrower one, as far as one number after the other can say. */
+static int compare_budgets(const struct rule_budget *a, const struct rule_budget *b)
 {
 	const int order[] = {
-		kind_rank(a->kind) - kind_rank(b->kind),
-		compare(a->name.len, b->name.len),
-		compare(a_literal, b_literal),
-		/* "every method" is stored as none: one less wraps it to the top */
-		compare(b->method_count - 1, a->method_count - 1),
+		compare(b->up_bytes, a->up_bytes),
+		compare(b->down_bytes, a->down_bytes),
+		compare(b->requests, a->requests),
+		/* no window is the longest: one less wraps it to the top */
+		compare(a->window_ms - 1, b->window_ms - 1),
+		compare(b->max_uses, a->max_uses),
+		compare(b->connections, a->connections),
+		compare(b->time_ms, a->time_ms),
+		compare(b->rate_ms == 0, a->rate_ms == 0),
+		compare(b->rate_uses, a->rate_uses),
+		compare(a->rate_ms, b->rate_ms),
+	};
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		if (order[i] != 0)
+			return order[i];
+	}
+	return 0;
+}
+
+/** Above 0: @a allows less in a request that both allow. */
+static int compare_limits(const struct rule_entry *a, const struct rule_entry *b)
+{
+	const int order[] = {
 		compare(a->rule.query_denied, b->rule.query_denied),
 		compare(b->rule.encoded_slash, a->rule.encoded_slash),
 		compare(b->rule.req_body_bytes, a->rule.req_body_bytes),
 		compare(b->rule.resp_body_bytes, a->rule.resp_body_bytes),
 		compare(b->rule.address_count, a->rule.address_count),
+		compare(a->rule.header_deny_count, b->rule.header_deny_count),
+		compare(b->rule.websocket, a->rule.websocket),
+		compare(b->rule.observe, a->rule.observe),
+		compare_budgets(&a->rule.budget, &b->rule.budget),
 		strcmp(b->rule.id, a->rule.id),
 	};
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
@@ -88,6 +127,20 @@ int rule_compare_specificity(
 			return order[i];
 	}
 	return 0;
+}
+
+int rule_compare_specificity(
+	const struct rule_entry *a, size_t a_literal, const struct rule_entry *b, size_t b_literal)
+{
+	int order = kind_rank(a->kind) - kind_rank(b->kind);
+	if (order == 0)
+		order = compare(host_length(a), host_length(b));
+	if (order == 0)
+		order = compare(a_literal, b_literal);
+	/* "every method" is stored as none: one less wraps it to the top */
+	if (order == 0)
+		order = compare(b->method_count - 1, a->method_count - 1);
+	return order != 0 ? order : compare_limits(a, b);
 }
 
 static void describe_ports(const struct rule_entry *r, struct buf *to)
@@ -110,20 +163,28 @@ static void describe_list(
 	}
 }
 
+static void describe_requests(const struct rule_entry *r, struct buf *to)
+{
+	if (r->method_count == 0)
+		(void)buf_append_text(to, "ANY");
+	describe_list(r->methods, r->method_count, ",", to);
+	(void)buf_append_text(to, r->path_count == 0 ? " /**" : " ");
+	describe_list(r->paths, r->path_count, " ", to);
+}
+
 int rule_describe(struct rule_entry *r, struct arena *arena)
 {
 	struct buf text = {.limit = 0};
+	if (r->rule.transport == POLICY_TCP)
+		(void)buf_append_text(&text, "tcp ");
 	(void)buf_append_text(&text, pattern_prefix(r->kind));
 	(void)buf_append(&text, r->name);
 	describe_ports(r, &text);
 	if (!text.failed)
 		r->target = arena_dup(arena, buf_slice(&text));
 	buf_clear(&text);
-	if (r->method_count == 0)
-		(void)buf_append_text(&text, "ANY");
-	describe_list(r->methods, r->method_count, ",", &text);
-	(void)buf_append_text(&text, r->path_count == 0 ? " /**" : " ");
-	describe_list(r->paths, r->path_count, " ", &text);
+	if (r->rule.transport == POLICY_INSPECT)
+		describe_requests(r, &text);
 	if (!text.failed)
 		r->admits = arena_dup(arena, buf_slice(&text));
 	buf_fini(&text);

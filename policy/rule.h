@@ -26,6 +26,7 @@ struct rule_entry {
 	struct place place;
 	enum pattern_kind kind;
 	struct slice name;              /* of the host, without the pattern's prefix */
+	struct cidr prefix;             /* of an ip: target; its text is the name */
 	const struct port_range *ports; /* none: every port */
 	size_t port_count;
 	enum rule_scheme scheme;
@@ -34,9 +35,9 @@ struct rule_entry {
 	const struct slice *paths; /* sorted; none: every path */
 	size_t path_count;
 	uint64_t expires_ms;       /* from then on it matches nothing */
-	const char *target;        /* host and ports in canonical text */
-	const char *admits;        /* methods and paths in canonical text, for people */
-	bool narrowed;             /* a copy that a use line changed, for one section */
+	const char *target;        /* tcp, host and ports in canonical text */
+	const char *admits;        /* methods and paths likewise; "" where bytes pass unread */
+	bool narrowed;             /* a copy that one section changed: a use line, set mode */
 	uint32_t given;            /* bits of enum attribute_key that the text gave */
 	struct rule_entry *source; /* the rule as written: itself, or what it is a copy of */
 	bool tested;     /* of the source: an expect line was decided by it or by a copy */
@@ -55,8 +56,8 @@ bool rule_has_method(const struct rule_entry *r, struct slice method);
 bool rule_has_path(const struct rule_entry *r, struct slice path, size_t *ret_literal);
 
 /**
- * Which of two allow rules for one request is more specific: exact before one label before any depth, then
- * longer host, longer literal path, fewer methods, then the narrower limits, so that order never matters.
+ * Which of two allow rules for one request is more specific: exact before one label before any depth before any,
+ * then longer host or prefix, longer literal path, fewer methods, then the narrower limits, so that order never matters.
  * @return above 0: @a.
  */
 int rule_compare_specificity(

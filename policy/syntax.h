@@ -7,6 +7,7 @@
 
 #include "policy/bundle.h"
 #include "policy/lexer.h"
+#include "policy/limit.h"
 #include "policy/rule.h"
 
 #define SYNTAX_RULES_MAX      20000
@@ -28,6 +29,16 @@ enum attribute_key {
 	ATTRIBUTE_REQ_BODY,
 	ATTRIBUTE_RESP_BODY,
 	ATTRIBUTE_QUERY,
+	ATTRIBUTE_HEADER_DENY,
+	ATTRIBUTE_UPGRADE,
+	ATTRIBUTE_RATE,
+	ATTRIBUTE_CONNS,
+	ATTRIBUTE_TIME,
+	ATTRIBUTE_MAX_USES,
+	ATTRIBUTE_UP,
+	ATTRIBUTE_DOWN,
+	ATTRIBUTE_REQUESTS,
+	ATTRIBUTE_WINDOW,
 	ATTRIBUTE_COUNT
 };
 
@@ -45,14 +56,19 @@ struct attributes {
 	const char *id;
 	const char *owner;
 	const char *ticket;
-	uint64_t expires_ms;
 	enum rule_scheme scheme;
+	bool splice;
+	bool observe;
 	bool encoded_slash;
 	bool query_denied;
-	uint64_t req_body_bytes;
-	uint64_t resp_body_bytes;
+	bool websocket;
 	const struct cidr *addresses;
 	size_t address_count;
+	const struct slice *header_deny;
+	size_t header_deny_count;
+	uint64_t limits[LIMIT_COUNT]; /* values as limit_get() has them */
+	uint64_t rate_uses;
+	uint64_t rate_ms;
 };
 
 struct section;
@@ -99,6 +115,9 @@ struct section {
 	const char *extends; /* NULL: nothing */
 	struct place extends_place;
 	struct statement_list statements;
+	bool mode_given; /* by a set line */
+	bool observe;
+	struct place mode_place;
 	const struct source_file *file;
 	struct section *next;
 };
@@ -146,20 +165,24 @@ struct parser {
 /** Parse every file of the tree that is not only included. Findings go to its report. */
 void parser_run(struct syntax *tree);
 
-/** Statements (statement.c). @l the whole line, the verb included. */
+/** Statements. @l the whole line, the verb included. */
 void statement_rule(struct parser *p, const struct statement_line *l, bool allow, size_t from);
 void statement_use(struct parser *p, const struct statement_line *l);
 void statement_set(struct parser *p, const struct statement_line *l);
 void statement_expect(struct parser *p, const struct statement_line *l);
-/** Give the rules of a read file what its `defaults` say, and check what its `require` asks. */
-void statement_finish_file(
-	struct syntax *tree, const struct source_file *file, struct statement_list *list);
+/** A new one at the end of the section, or of the head of the file; NULL when out of memory. */
+struct statement *statement_add(struct parser *p, enum statement_kind kind, const struct token *at);
+/** Give the rules of a read file what its `defaults` say, and check what its `require` asks. @section NULL: none. */
+void statement_finish_file(struct syntax *tree, const struct source_file *file,
+	const struct section *section, struct statement_list *list);
 
 /** Whether a token has the form key=value. */
 bool attribute_looks_like(struct slice text);
 /** Parse tokens from @from to the end as attributes at @where. False: reported. */
 bool attribute_parse(struct parser *p, const struct statement_line *l, size_t from,
 	enum attribute_place where, struct attributes *ret);
+/** The key that sets a limit. */
+enum attribute_key attribute_of_limit(enum limit limit);
 /** A key=value of an expect line: key and value, unquoted. */
 void attribute_split(struct slice text, struct slice *ret_key, struct slice *ret_value);
 

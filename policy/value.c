@@ -1,6 +1,8 @@
 /* See value.h. */
 #include "policy/value.h"
 
+#include "common/cleanup.h"
+
 #include <stdlib.h>
 
 #define MS_PER_DAY UINT64_C(86400000)
@@ -51,6 +53,57 @@ const char *value_date(struct slice text, uint64_t *ret_ms)
 	for (uint64_t m = 1; m < month; m++)
 		days += days_in_month(year, m);
 	*ret_ms = days * MS_PER_DAY;
+	return NULL;
+}
+
+const char *value_count(struct slice text, uint64_t *ret_count)
+{
+	uint64_t count;
+	if (slice_decimal(text, UINT64_C(1) << 53, false, &count) < 0)
+		return "this takes a whole number";
+	if (count == 0)
+		return "0 would allow nothing; leave out the rule instead";
+	*ret_count = count;
+	return NULL;
+}
+
+const char *value_duration(struct slice text, uint64_t *ret_ms)
+{
+	static const struct {
+		struct slice name;
+		uint64_t ms;
+	} units[] = {{{"ms", 2}, 1}, {{"s", 1}, 1000}, {{"m", 1}, 60000}, {{"h", 1}, 3600000},
+		{{"d", 1}, MS_PER_DAY}};
+	uint64_t number;
+	size_t digits = 0;
+	while (digits < text.len && text.ptr[digits] >= '0' && text.ptr[digits] <= '9')
+		digits++;
+	struct slice name = slice_part(text, digits, text.len);
+	size_t unit = 0;
+	while (unit < array_size(units) && !slice_equal(name, units[unit].name))
+		unit++;
+	if (unit == array_size(units) ||
+		slice_decimal(slice_part(text, 0, digits), UINT64_C(1) << 40, false, &number) < 0)
+		return "a time is digits, then ms, s, m, h or d";
+	if (number == 0 || number * units[unit].ms > 3650 * MS_PER_DAY)
+		return "a time is at least 1ms and at most 3650d";
+	*ret_ms = number * units[unit].ms;
+	return NULL;
+}
+
+const char *value_rate(struct slice text, uint64_t *ret_uses, uint64_t *ret_ms)
+{
+	struct slice number;
+	struct slice unit;
+	uint64_t uses;
+	if (!slice_split(text, '/', &number, &unit) || unit.len != 1 ||
+		memchr("smh", unit.ptr[0], 3) == NULL ||
+		slice_decimal(number, UINT64_C(1) << 32, false, &uses) < 0)
+		return "a rate is a number of uses in a time: 50/s, 100/m or 1000/h";
+	if (uses == 0)
+		return "a rate of 0 would allow nothing; leave out the rule instead";
+	*ret_uses = uses;
+	*ret_ms = unit.ptr[0] == 's' ? 1000 : unit.ptr[0] == 'm' ? 60000 : 3600000;
 	return NULL;
 }
 
@@ -189,6 +242,50 @@ const char *value_addresses(
 		return "out of memory";
 	memcpy(copy, list, count * sizeof(*copy));
 	*ret = count == 0 ? NULL : copy;
+	*ret_count = count;
+	return NULL;
+}
+
+/** The name of a field, in lower case. @return NULL or what is wrong. */
+static const char *parse_field(struct slice text, struct arena *arena, struct slice *ret)
+{
+	char *copy = arena_dup(arena, text);
+	if (copy == NULL)
+		return "out of memory";
+	for (size_t i = 0; i < text.len; i++) {
+		char c = copy[i] = ascii_lower(copy[i]);
+		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+			    (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL)))
+			return "this is not the name of a header field";
+	}
+	*ret = (struct slice){copy, text.len};
+	if (text.len == 0)
+		return "the name of a header field is missing in the list";
+	return slice_equal(*ret, SLICE("host")) ? "every request has a Host field" : NULL;
+}
+
+const char *value_fields(
+	struct slice text, struct arena *arena, const struct slice **ret, size_t *ret_count)
+{
+	struct slice *list = arena_alloc(arena, VALUE_LIST_MAX, sizeof(*list));
+	size_t count = 0;
+	struct slice item;
+	if (list == NULL)
+		return "out of memory";
+	for (bool more = true; next_item(&text, &more, &item);) {
+		if (count == VALUE_LIST_MAX)
+			return "too many fields in one list";
+		const char *wrong = parse_field(item, arena, &list[count]);
+		if (wrong != NULL)
+			return wrong;
+		for (size_t i = 0; i < count; i++) {
+			if (slice_equal(list[i], list[count]))
+				return "a field stands twice in the list";
+		}
+		count++;
+	}
+	qsort(list, count, sizeof(*list), value_compare_slices);
+	*ret = list;
 	*ret_count = count;
 	return NULL;
 }

@@ -28,6 +28,15 @@ const char *value_method(struct slice text);
 /** "public" and prefixes. Only the prefixes are returned. */
 const char *value_addresses(
 	struct slice text, struct arena *arena, const struct cidr **ret, size_t *ret_count);
+/** How many, at least one. */
+const char *value_count(struct slice text, uint64_t *ret_count);
+/** "200ms", "10m": digits, then ms, s, m, h or d; at least a millisecond, at most ten years. */
+const char *value_duration(struct slice text, uint64_t *ret_ms);
+/** "50/s", "100/m", "1000/h". */
+const char *value_rate(struct slice text, uint64_t *ret_uses, uint64_t *ret_ms);
+/** Names of header fields. Sorted, in lower case. */
+const char *value_fields(
+	struct slice text, struct arena *arena, const struct slice **ret, size_t *ret_count);
 /** A name of a group, profile or rule: letters, digits, '.', '_', '-'. */
 const char *value_name(struct slice text);
 

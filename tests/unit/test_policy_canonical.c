@@ -19,14 +19,14 @@ static const char text[] =
 
 static const char *const lines[] = {
 	"allow **.g.test:80,443 GET,HEAD /a/* /b enc-slash=literal query=deny req-body=0 "
-	"resp-body=1k id=g owner=\"a team\" ticket=T-1",
-	"allow a.test:443 GET,HEAD /** scheme=http req-body=0 resp-body=1500 owner=\"a team\" "
+	"resp-body=1k up=1m id=g owner=\"a team\" ticket=T-1",
+	"allow a.test:443 GET,HEAD /** scheme=http req-body=0 resp-body=1500 up=1m owner=\"a team\" "
 	"ticket=T-1",
-	"allow late.test:443 GET,HEAD /** req-body=0 resp-body=1500 expires=9999-12-31 "
+	"allow late.test:443 GET,HEAD /** req-body=0 resp-body=1500 up=1m expires=9999-12-31 "
 	"owner=\"a team\" ticket=T-1",
-	"allow old.test:443 GET,HEAD /** req-body=0 resp-body=1500 expires=1970-01-01 owner=\"a "
+	"allow old.test:443 GET,HEAD /** req-body=0 resp-body=1500 up=1m expires=1970-01-01 owner=\"a "
 	"team\" ticket=T-1",
-	"allow w.test:443 POST /** addr=10.0.0.0/8,fd00::/8 req-body=2m resp-body=1k "
+	"allow w.test:443 POST /** addr=10.0.0.0/8,fd00::/8 req-body=2m resp-body=1k up=2m "
 	"expires=2028-02-29 owner=x=\"y\" ticket=T-1",
 	"deny .paste.test ANY /** owner=\"a team\" ticket=T-1",
 	"deny a.test ANY /x scheme=http owner=\"a team\" ticket=T-1",

@@ -207,7 +207,7 @@ static void a_detail_says_what_failed_and_what_is_allowed(void **state)
 		{"GET https://noquery.test/?x",
 			"a query is not allowed by GET,HEAD /** (x.allow:15)"},
 		{"GET http://169.254.169.254/",
-			"169.254.169.254 is a metadata address, and rules name hosts"},
+			"169.254.169.254 is a metadata address, and no ip: rule allows it"},
 	};
 	struct policy *p = policy_setup(text);
 	const struct profile *profile = policy_setup_profile(p, NULL);
