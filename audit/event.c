@@ -412,15 +412,24 @@ static void write_process(struct writer *w)
 		json_int(&w->j, "exit_code", e->exit_code);
 }
 
+static void write_policy_entity(struct writer *w, const char *key, const char *digest)
+{
+	json_object(&w->j, key);
+	json_text(&w->j, "type", "Policy");
+	write_own(w, "name", w->e->profile != NULL ? w->e->profile : "policy", NAME_BYTES);
+	write_own(w, "uid", digest, NAME_BYTES);
+	json_object_end(&w->j);
+}
+
+/** The policy that there was, and what became of it; the first one only became. */
 static void write_entity(struct writer *w)
 {
-	const char *name = w->e->profile != NULL ? w->e->profile : "policy";
+	const struct audit_event *e = w->e;
+	bool first = e->policy_before == NULL || e->policy_before[0] == '\0';
 	write_actor(w);
-	json_object(&w->j, "entity");
-	json_text(&w->j, "type", "Policy");
-	write_own(w, "name", name, NAME_BYTES);
-	write_own(w, "uid", w->e->policy_version, NAME_BYTES);
-	json_object_end(&w->j);
+	write_policy_entity(w, "entity", first ? e->policy_version : e->policy_before);
+	if (!first && e->reason == REASON_POLICY_LOADED)
+		write_policy_entity(w, "entity_result", e->policy_version);
 }
 
 static void write_product(struct writer *w, const char *key)
@@ -576,6 +585,9 @@ static void write_unmapped(struct writer *w)
 	json_text(j, "mode", e->observe ? "observe" : "enforce");
 	if (!reason_allows(e->would) && event_action(e) == ACTION_ALLOWED)
 		json_text(j, "would", reason_code(e->would));
+	if (e->policy_stale)
+		json_bool(j, "policy_stale", true);
+	write_own(w, "policy_origin", e->policy_origin, METHOD_BYTES);
 	write_own(w, "intercept", e->door, METHOD_BYTES);
 	write_own(w, "tls_mode", e->tls_mode, METHOD_BYTES);
 	write_host_sources(w);

@@ -12,20 +12,27 @@
 #include <assert.h>
 
 enum message_kind {
-	MESSAGE_FAILED = 1,     /* anyone: what was asked could not be done */
-	MESSAGE_NETD_START,     /* launcher -> netd */
-	MESSAGE_LEASE,          /* launcher -> netd */
-	MESSAGE_LEASE_GRANTED,  /* netd -> launcher, with the sandbox's network namespace */
-	MESSAGE_COUNTERS,       /* launcher -> netd: bare header */
-	MESSAGE_COUNTERS_READ,  /* netd -> launcher */
-	MESSAGE_LISTENERS,      /* netd -> super, with listeners and the dial guard's socket */
-	MESSAGE_SANDBOX_ADD,    /* netd -> super */
-	MESSAGE_SANDBOX_ADDED,  /* super -> netd, after the worker acknowledged */
-	MESSAGE_SANDBOX_REMOVE, /* netd -> super; flows are cut */
-	MESSAGE_PROXY_START,    /* launcher -> super, with descriptors */
-	MESSAGE_PROXY_READY,    /* super -> launcher */
-	MESSAGE_PROXY_FINISH,   /* launcher -> super: bare header; end flows, record, quit */
-	MESSAGE_PROXY_FINISHED, /* super -> launcher: bare header; everything is recorded */
+	MESSAGE_FAILED = 1,      /* anyone: what was asked could not be done */
+	MESSAGE_NETD_START,      /* launcher -> netd */
+	MESSAGE_LEASE,           /* launcher -> netd */
+	MESSAGE_LEASE_GRANTED,   /* netd -> launcher, with the sandbox's network namespace */
+	MESSAGE_COUNTERS,        /* launcher -> netd: bare header */
+	MESSAGE_COUNTERS_READ,   /* netd -> launcher */
+	MESSAGE_LISTENERS,       /* netd -> super, with listeners and the dial guard's socket */
+	MESSAGE_SANDBOX_ADD,     /* netd -> super */
+	MESSAGE_SANDBOX_ADDED,   /* super -> netd, after the worker acknowledged */
+	MESSAGE_SANDBOX_REMOVE,  /* netd -> super; flows are cut */
+	MESSAGE_PROXY_START,     /* launcher -> super, with descriptors */
+	MESSAGE_PROXY_READY,     /* super -> launcher */
+	MESSAGE_PROXY_FINISH,    /* launcher -> super: bare header; end flows, record, quit */
+	MESSAGE_PROXY_FINISHED,  /* super -> launcher: bare header; everything is recorded */
+	MESSAGE_POLICY,          /* launcher -> super, with a bundle: the policy from now on */
+	MESSAGE_POLICY_ANSWER,   /* super -> launcher: it is in force, or was refused */
+	MESSAGE_POLICY_REJECTED, /* launcher -> super: there was one that is no policy; recorded */
+	MESSAGE_POLICY_PREPARE,  /* super -> keeper and workers, with a bundle: compile it */
+	MESSAGE_POLICY_PREPARED, /* their answer */
+	MESSAGE_POLICY_COMMIT,   /* super -> keeper and workers: what was prepared is in force */
+	MESSAGE_POLICY_DROP,     /* super -> keeper and workers: it is not */
 };
 
 struct message_header {
@@ -34,6 +41,7 @@ struct message_header {
 };
 
 #define MESSAGE_TEXT_BYTES    1024
+#define MESSAGE_DIGEST_BYTES  72 /* of a profile, as text */
 #define MESSAGE_NAME_BYTES    64
 #define MESSAGE_OPENED_MAX    256
 #define MESSAGE_RESOLVERS_MAX 4
@@ -106,12 +114,19 @@ struct message_sandbox {
 	struct message_header header;
 	char sandbox_id[SANDBOX_ID_BYTES];
 	char profile[MESSAGE_NAME_BYTES];
-	struct address address;
+	struct address address; /* family 0: whoever comes, where the proxy runs alone */
+};
+
+/** Where the policy in force comes from. */
+enum message_policy_origin {
+	MESSAGE_POLICY_NEWEST,    /* the files as they are */
+	MESSAGE_POLICY_LAST_GOOD, /* the files are none; a copy of what was in force before */
+	MESSAGE_POLICY_ABSENT,    /* neither is there: everything is denied */
 };
 
 /**
  * Descriptors, in this order: policy bundle (memory file), audit segment, one ring a worker, system CA bundle,
- * then those that flags announce: upstream CA, hosts file (memory file).
+ * then those that flags announce: upstream CA, hosts file (memory file), super's own ring, the CA's certificate and key.
  */
 struct message_proxy_start {
 	struct message_header header;
@@ -120,7 +135,11 @@ struct message_proxy_start {
 	uint32_t has_upstream_ca;
 	uint32_t has_hosts;
 	uint32_t resolver_count;
-	uint32_t reserved;
+	uint32_t has_own_ring; /* for events about the policy: it can change while the proxy runs */
+	uint32_t has_ca;
+	uint32_t policy_origin;           /* enum message_policy_origin */
+	uint32_t ca_lifetime_s;           /* of a CA that the keeper makes; 0: a run's */
+	char profile[MESSAGE_NAME_BYTES]; /* whose digests events about the policy tell */
 	struct {
 		struct address address;
 		uint16_t port;
@@ -134,6 +153,33 @@ struct message_proxy_ready {
 	uint32_t ca_len;
 	uint32_t reserved;
 	char ca_pem[MESSAGE_CA_PEM_BYTES]; /* the CA certificate that sandboxes must trust */
+};
+
+/** MESSAGE_POLICY, with a bundle, and MESSAGE_POLICY_REJECTED, without. */
+struct message_policy {
+	struct message_header header;
+	uint32_t origin;                  /* enum message_policy_origin */
+	uint32_t errors;                  /* how much is wrong with the files */
+	char profile[MESSAGE_NAME_BYTES]; /* whose digests are told */
+	char text[MESSAGE_TEXT_BYTES];    /* what is wrong with them first; empty: nothing */
+};
+
+struct message_policy_answer {
+	struct message_header header;
+	int32_t code; /* 0, or why the policy before stays in force */
+	uint32_t reserved;
+	char before[MESSAGE_DIGEST_BYTES];
+	char after[MESSAGE_DIGEST_BYTES];
+	char text[MESSAGE_TEXT_BYTES];
+};
+
+/** MESSAGE_POLICY_PREPARE, _PREPARED, _COMMIT and _DROP. */
+struct message_policy_step {
+	struct message_header header;
+	uint32_t version; /* counts up; an answer to an older one is none */
+	int32_t code;     /* of _PREPARED: 0 or negative errno */
+	uint32_t origin;
+	uint32_t reserved;
 };
 
 static_assert(sizeof(struct message_header) == 8, "wire size");

@@ -29,6 +29,9 @@ void crew_init(struct crew *c)
 		.ca_bundle_fd = -1,
 		.upstream_ca_fd = -1,
 		.guard_fd = -1,
+		.own_ring_fd = -1,
+		.ca_fd = -1,
+		.ca_key_fd = -1,
 		.wake = {-1, -1}};
 	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++) {
 		c->ring_fds[i] = -1;
@@ -51,7 +54,7 @@ static void member_fini(struct crew_member *m)
 void crew_fini(struct crew *c)
 {
 	int *fds[] = {&c->segment_fd, &c->ca_bundle_fd, &c->upstream_ca_fd, &c->guard_fd,
-		&c->wake[0], &c->wake[1]};
+		&c->own_ring_fd, &c->ca_fd, &c->ca_key_fd, &c->wake[0], &c->wake[1]};
 	for (size_t i = 0; i < array_size(fds); i++)
 		fd_close(fds[i]);
 	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++) {
@@ -64,6 +67,7 @@ void crew_fini(struct crew *c)
 	}
 	member_fini(&c->keeper);
 	member_fini(&c->recorder);
+	audit_ring_free(ptr_take(c->own_ring));
 	audit_segment_free(ptr_take(c->segment));
 	policy_free(ptr_take(c->policy));
 	buf_fini(&c->hosts);
@@ -105,38 +109,46 @@ static bool child_enter(enum confine_role role, const int *fds, size_t count, st
 	return r == 0;
 }
 
-static int keeper_child(struct crew *c, int ready_fd)
+static int keeper_child(struct crew *c, int channel_fd)
 {
-	int keep[MESSAGE_WORKERS_MAX + 1], ends[MESSAGE_WORKERS_MAX];
+	int keep[MESSAGE_WORKERS_MAX + 3], ends[MESSAGE_WORKERS_MAX];
 	struct failure why = {0};
 	for (unsigned i = 0; i < c->workers; i++)
 		keep[i] = ends[i] = c->keeper_ends[i][1];
-	keep[c->workers] = ready_fd;
-	if (!child_enter(CONFINE_KEEPER, keep, c->workers + 1, &why))
+	keep[c->workers] = channel_fd;
+	keep[c->workers + 1] = c->ca_fd;
+	keep[c->workers + 2] = c->ca_key_fd;
+	if (!child_enter(CONFINE_KEEPER, keep, c->workers + 3, &why))
 		return 1;
 	return keeper_run(&(struct keeper_context){.worker_fds = ends,
 		.worker_count = c->workers,
-		.ready_fd = ready_fd,
-		.policy = c->policy});
+		.super_fd = channel_fd,
+		.policy = ptr_take(c->policy),
+		.ca_fd = c->ca_fd,
+		.ca_key_fd = c->ca_key_fd,
+		.ca_lifetime_s = c->start.ca_lifetime_s});
 }
 
 static int recorder_child(struct crew *c, int channel_fd)
 {
 	int keep[] = {channel_fd, c->wake[0], c->segment_fd};
-	struct audit_ring *rings[MESSAGE_WORKERS_MAX];
+	struct audit_ring *rings[MESSAGE_WORKERS_MAX + 1];
 	struct failure why = {0};
-	for (unsigned i = 0; i < c->workers; i++) {
-		rings[i] = audit_ring_map(c->ring_fds[i]);
-		if (rings[i] == NULL)
+	unsigned count = 0;
+	for (; count < c->workers; count++) {
+		rings[count] = audit_ring_map(c->ring_fds[count]);
+		if (rings[count] == NULL)
 			return 1;
 	}
+	if (c->own_ring != NULL)
+		rings[count++] = c->own_ring;
 	if (!child_enter(CONFINE_RECORDER, keep, array_size(keep), &why))
 		return 1;
 	return recorder_run(&(struct recorder_context){.channel_fd = channel_fd,
 		.wake_fd = c->wake[0],
 		.segment = c->segment,
 		.rings = rings,
-		.ring_count = c->workers});
+		.ring_count = count});
 }
 
 static int worker_child(struct crew *c, unsigned index, int channel_fd)
@@ -152,7 +164,8 @@ static int worker_child(struct crew *c, unsigned index, int channel_fd)
 		.hosts = buf_slice(&c->hosts),
 		.ring = audit_ring_map(c->ring_fds[index]),
 		.budget = budget_open(c->budget_fds[index]),
-		.policy = c->policy,
+		.policy = ptr_take(c->policy),
+		.policy_origin = c->policy_origin,
 		.start = &c->start,
 		.instance = c->instance};
 	int keep[] = {context.channel_fd, context.keeper_fd, context.recorder_fd,
@@ -217,6 +230,8 @@ int crew_start_keeper(struct crew *c, struct failure *why)
 		_exit(keeper_child(c, fd));
 	for (unsigned i = 0; r > 0 && i < c->workers; i++)
 		fd_close(&c->keeper_ends[i][1]); /* so that its death is an end */
+	fd_close(&c->ca_fd);
+	fd_close(&c->ca_key_fd); /* nobody else may read it */
 	return r < 0 ? r : 0;
 }
 

@@ -6,6 +6,7 @@
 #define ECLUSA_PROXY_CREW_H
 
 #include "audit/segment.h"
+#include "common/buf.h"
 #include "ipc/message.h"
 #include "policy/policy.h"
 
@@ -32,17 +33,21 @@ struct crew_member {
 struct crew {
 	struct message_proxy_start start; /* as the launcher sent it */
 	unsigned workers;
-	struct policy *policy;
+	struct policy *policy;  /* in force */
+	uint32_t policy_origin; /* enum message_policy_origin */
 	struct buf hosts;
 	struct audit_segment *segment;
 	int segment_fd, ca_bundle_fd, upstream_ca_fd, guard_fd;
 	int ring_fds[MESSAGE_WORKERS_MAX];
 	int budget_fds[MESSAGE_WORKERS_MAX]; /* what a worker's successor must find as it was */
+	int own_ring_fd; /* super's, as the rings of workers are; -1: it has nothing to record */
+	struct audit_ring *own_ring;
+	int ca_fd, ca_key_fd; /* until the keeper has them */
 	int explicit_fds[MESSAGE_WORKERS_MAX];
 	int keeper_ends[MESSAGE_WORKERS_MAX][2]; /* the worker's, the keeper's */
 	int wake[2];                             /* of the recorder: read end, write end */
 	char instance[CREW_INSTANCE_BYTES];
-	struct crew_member keeper; /* its channel brings the CA's PEM, once */
+	struct crew_member keeper;
 	struct crew_member recorder;
 	struct crew_member worker[MESSAGE_WORKERS_MAX];
 };

@@ -92,6 +92,16 @@ struct record *flow_record(struct flow *f)
 	return f->connect_record.live ? &f->connect_record : NULL;
 }
 
+void flow_adopt(struct flow *f)
+{
+	struct snapshot *now = f->worker->policy;
+	if (f->policy == now)
+		return;
+	snapshot_put(f->policy);
+	f->policy = snapshot_get(now);
+	f->rule = f->destination_rule = NULL;
+}
+
 void flow_drop_upstream(struct flow *f)
 {
 	stream_free(ptr_take(f->upstream));
@@ -215,6 +225,7 @@ static void flow_free(struct flow *f)
 	free(f->request_record.observed);
 	free(f->request_record.text);
 	buf_fini(&f->head);
+	snapshot_put(ptr_take(f->policy));
 	uv_close((uv_handle_t *)&f->timer, on_timer_closed);
 }
 
@@ -270,6 +281,8 @@ static void flow_turn(struct flow *f, enum flow_progress progress)
 	while (f->state != FLOW_OVER && (progress == FLOW_AGAIN || f->again) &&
 		steps++ < FLOW_TURN_STEPS) {
 		f->again = false;
+		if (f->state == FLOW_HEAD || f->state == FLOW_REQUEST)
+			flow_adopt(f); /* a request has one policy, a connection may have more */
 		progress = table[f->state].step(f);
 	}
 	f->running = false;
@@ -320,6 +333,7 @@ static struct flow *flow_new(
 	}
 	f->worker = w;
 	f->sandbox = s;
+	f->policy = snapshot_get(w->policy);
 	f->ends = *ends;
 	f->connect_record.slot = f->request_record.slot = -1;
 	(void)uv_timer_init(&w->loop, &f->timer); /* can't fail */
@@ -359,6 +373,19 @@ void flow_start_refused(struct worker *w, struct sandbox *s, int fd, const struc
 	f->running = false;
 	f->state = FLOW_OVER;
 	flow_free(f);
+}
+
+void flow_revoke_all(struct sandbox *s)
+{
+	struct flow *next;
+	for (struct flow *f = s->flows; f != NULL; f = next) {
+		next = f->next;
+		f->running = true;
+		if (flow_revoke(f))
+			flow_turn(f, FLOW_AGAIN);
+		else
+			f->running = false;
+	}
 }
 
 void flow_cut_all(struct sandbox *s)

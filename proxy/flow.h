@@ -38,6 +38,8 @@ struct flow_ends {
 void flow_start(struct worker *w, struct sandbox *s, int fd, const struct flow_ends *ends);
 /** As flow_start() for a sandbox that has too many: it is answered with 503 and recorded. */
 void flow_start_refused(struct worker *w, struct sandbox *s, int fd, const struct flow_ends *ends);
+/** The policy has changed: flows that it does not allow anymore end, with deny.revoked. Others notice nothing. */
+void flow_revoke_all(struct sandbox *s);
 /** Cut all flows of a sandbox: resets to both sides, records finished. */
 void flow_cut_all(struct sandbox *s);
 

@@ -81,6 +81,7 @@ struct flow {
 	struct host host;  /* that is decided on; name empty: not known yet */
 	uint16_t port;
 	enum policy_scheme scheme;
+	struct snapshot *policy; /* that the rules here are of; its own reference */
 	const struct rule *rule; /* that allowed what is being dialled */
 	struct resolve_query *query;
 	struct admitted_address *admitted; /* heap; between guard and dial */
@@ -116,6 +117,16 @@ enum flow_progress flow_reset(struct flow *f, enum reason reason, const char *de
 /** The record that the flow's next word belongs to, or NULL. */
 struct record *flow_record(struct flow *f);
 void flow_drop_upstream(struct flow *f);
+
+/** Take over the policy in force; what was known of rules of an older one is forgotten. */
+void flow_adopt(struct flow *f);
+
+/* revoke.c */
+/**
+ * Ask the policy in force whether what the flow does may go on; if it may not, end it: refused if nothing was answered
+ * yet, else cut. @return whether it was ended.
+ */
+bool flow_revoke(struct flow *f);
 
 /* refuse.c */
 /** A refusal or a failure, as the client and the audit get it. */

@@ -22,7 +22,8 @@ static struct sandbox **place(const struct ident *i, const struct address *a)
 int ident_add(struct ident *i, const struct message_sandbox *message, const struct profile *profile,
 	struct sandbox **ret_old)
 {
-	if (message->address.family != 4 && message->address.family != 6)
+	if (message->address.family != 4 && message->address.family != 6 &&
+		message->address.family != 0)
 		return -EINVAL;
 	struct sandbox *s = calloc(1, sizeof(*s));
 	if (s == NULL)
@@ -40,7 +41,9 @@ int ident_add(struct ident *i, const struct message_sandbox *message, const stru
 
 struct sandbox *ident_find(const struct ident *i, const struct address *address)
 {
-	return *place(i, address);
+	static const struct address whoever = {0};
+	struct sandbox *found = *place(i, address);
+	return found != NULL ? found : *place(i, &whoever);
 }
 
 struct sandbox *ident_remove(struct ident *i, const struct address *address)
@@ -52,6 +55,14 @@ struct sandbox *ident_remove(struct ident *i, const struct address *address)
 		found->next = NULL;
 	}
 	return found;
+}
+
+void ident_each(const struct ident *i, void (*visit)(struct sandbox *s, void *arg), void *arg)
+{
+	for (size_t n = 0; n < IDENT_BUCKETS; n++) {
+		for (struct sandbox *s = i->buckets[n]; s != NULL; s = s->next)
+			visit(s, arg);
+	}
 }
 
 struct sandbox *ident_take(struct ident *i)

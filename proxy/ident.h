@@ -18,9 +18,9 @@ struct sandbox {
 	struct sandbox *next;
 	struct address address;
 	char id[SANDBOX_ID_BYTES];
-	unsigned budget; /* its number there */
-	const struct profile *profile;
-	struct flow *flows; /* of this sandbox; flow.c's */
+	unsigned budget;               /* its number there */
+	const struct profile *profile; /* of the policy in force */
+	struct flow *flows;            /* of this sandbox; flow.c's */
 	uint32_t connections;
 };
 
@@ -32,10 +32,12 @@ struct ident {
 /** Add a sandbox; one that is there with this address is first given to *ret_old, unlinked. @return 0, -ENOMEM, -EINVAL. */
 int ident_add(struct ident *i, const struct message_sandbox *message, const struct profile *profile,
 	struct sandbox **ret_old);
-/** NULL: unknown. */
+/** By its address, else the one whose address is family 0: whoever comes. NULL: unknown. */
 struct sandbox *ident_find(const struct ident *i, const struct address *address);
 /** Unlink; the caller ends its flows and frees it. NULL: unknown. */
 struct sandbox *ident_remove(struct ident *i, const struct address *address);
+/** Call @visit for each; it may not add or remove any. */
+void ident_each(const struct ident *i, void (*visit)(struct sandbox *s, void *arg), void *arg);
 /** Any one sandbox, unlinked; NULL when there is none. */
 struct sandbox *ident_take(struct ident *i);
 

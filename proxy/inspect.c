@@ -90,9 +90,21 @@ static struct policy_question question_of(const struct flow *f)
 		.host = &f->host, .port = f->port, .scheme = f->scheme, .now_ms = clock_wall_ms()};
 }
 
+/** Nobody denied this: there are no rules. */
+static enum flow_progress refuse_stale(struct flow *f)
+{
+	struct refusal r = {.reason = REASON_DENY_POLICY_STALE,
+		.message = "no policy can be read, and no copy of the last good one",
+		.hint = "the log of the proxy says what is wrong with the policy's files",
+		.request = &f->worker->request};
+	return flow_refuse(f, &r);
+}
+
 static enum flow_progress refuse_verdict(
 	struct flow *f, const struct policy_verdict *v, const struct policy_question *q)
 {
+	if (f->worker->policy->origin == MESSAGE_POLICY_ABSENT)
+		return refuse_stale(f);
 	struct refusal r = {.reason = v->reason,
 		.message = v->detail,
 		.rule = v->rule,

@@ -10,6 +10,7 @@
 #include "ipc/channel.h"
 #include "ipc/fault.h"
 #include "proxy/leaf.h"
+#include "proxy/prepared.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -18,6 +19,7 @@
 static_assert(KEEPER_DER_BYTES == LEAF_DER_BYTES_MAX, "a leaf fits a reply");
 
 #define KEEPER_CHANNELS_MAX 8
+#define KEEPER_PEM_BYTES    32768 /* of a CA's certificate or key */
 
 /** A worker's channel. */
 struct keeper_peer {
@@ -28,10 +30,20 @@ struct keeper_peer {
 
 struct keeper {
 	struct ca *ca;
-	const struct policy *policy;
+	int super_fd; /* -1: ended */
+	struct policy *policy;
+	struct prepared prepared;
 	unsigned count;
 	struct keeper_peer peers[KEEPER_CHANNELS_MAX];
 };
+
+/** Between the two steps of a change either policy counts: some worker may have taken the second one already. */
+static bool keeper_admits(const struct keeper *k, const struct host *host, uint64_t now_ms)
+{
+	return policy_admits_name(k->policy, host, now_ms) ||
+		(k->prepared.policy != NULL &&
+			policy_admits_name(k->prepared.policy, host, now_ms));
+}
 
 /** The leaf for a request; stays empty when it is refused. */
 static void keeper_mint(
@@ -44,7 +56,7 @@ static void keeper_mint(
 	if (len == sizeof(request->name) || request->public_key_len > sizeof(request->public_key) ||
 		leaf_name_parse((struct slice){request->name, len}, &host) < 0)
 		return;
-	if (!policy_admits_name(k->policy, &host, now_ms)) {
+	if (!keeper_admits(k, &host, now_ms)) {
 		char shown[128];
 		log_event(LOG_LEVEL_WARN, "keeper-refused", "name=%s",
 			slice_escape(slice_of(host.name), shown, sizeof(shown)));
@@ -81,18 +93,58 @@ static void peer_hear(struct keeper *k, struct keeper_peer *peer)
 	peer_send(peer);
 }
 
+static void keeper_step(struct keeper *k, struct message_policy_step *m, int bundle_fd)
+{
+	struct policy *policy = NULL;
+	switch (m->header.kind) {
+	case MESSAGE_POLICY_PREPARE:
+		m->code = prepared_compile(&k->prepared, m, bundle_fd);
+		m->header.kind = MESSAGE_POLICY_PREPARED;
+		if (channel_send(k->super_fd, m, sizeof(*m), NULL, 0) < 0)
+			fd_close(&k->super_fd);
+		return;
+	case MESSAGE_POLICY_COMMIT:
+		policy = prepared_take(&k->prepared, m->version);
+		if (policy != NULL) {
+			policy_free(k->policy);
+			k->policy = policy;
+		}
+		return;
+	case MESSAGE_POLICY_DROP:
+		prepared_drop(&k->prepared);
+		return;
+	}
+}
+
+static void keeper_hear_super(struct keeper *k)
+{
+	struct message_policy_step m;
+	auto_fd bundle = -1;
+	size_t count = 0;
+	int got = channel_receive(k->super_fd, &m, sizeof(m), &bundle, 1, &count);
+	if (got == -EAGAIN)
+		return;
+	if (got == (int)sizeof(m))
+		keeper_step(k, &m, bundle);
+	else
+		fd_close(&k->super_fd);
+}
+
 /** One request of each worker in turn. @return whether any channel is open. */
 static bool keeper_turn(struct keeper *k)
 {
-	struct pollfd waits[KEEPER_CHANNELS_MAX];
+	struct pollfd waits[KEEPER_CHANNELS_MAX + 1];
 	bool open = false;
 	for (unsigned i = 0; i < k->count; i++) {
 		short events = k->peers[i].has_reply ? POLLOUT : POLLIN;
 		waits[i] = (struct pollfd){.fd = k->peers[i].fd, .events = events};
 		open |= k->peers[i].fd >= 0;
 	}
-	if (!open || poll(waits, k->count, -1) <= 0)
+	waits[k->count] = (struct pollfd){.fd = k->super_fd, .events = POLLIN};
+	if (!open || poll(waits, k->count + 1, -1) <= 0)
 		return open;
+	if (waits[k->count].revents != 0)
+		keeper_hear_super(k); /* first: who comes with a name may have the new policy */
 	for (unsigned i = 0; i < k->count; i++) {
 		struct keeper_peer *peer = &k->peers[i];
 		if (waits[i].revents == 0)
@@ -105,30 +157,82 @@ static bool keeper_turn(struct keeper *k)
 	return true;
 }
 
-static int keeper_announce(const struct keeper *k, int ready_fd)
+/** All of a short file, without a copy of it anywhere else. @return its length or negative errno. */
+static int pem_read(int fd, char to[static KEEPER_PEM_BYTES])
+{
+	size_t len = 0;
+	while (len < KEEPER_PEM_BYTES) {
+		ssize_t got = read(fd, to + len, KEEPER_PEM_BYTES - len);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 ? -errno : (int)len;
+		len += (size_t)got;
+	}
+	return -EFBIG;
+}
+
+static int keeper_load_ca(
+	struct keeper *k, const struct keeper_context *context, struct failure *why)
+{
+	char certificate[KEEPER_PEM_BYTES], key[KEEPER_PEM_BYTES];
+	int certificate_len = pem_read(context->ca_fd, certificate);
+	int key_len = pem_read(context->ca_key_fd, key);
+	int r = certificate_len < 0 ? certificate_len : key_len;
+	if (r < 0) {
+		(void)failure_errno(why, r, "can't read the CA");
+	} else {
+		const struct ca_files files = {
+			{certificate, (size_t)certificate_len}, {key, (size_t)key_len}};
+		r = ca_load(&files, (int64_t)(clock_wall_ms() / 1000), &k->ca, why);
+	}
+	explicit_bzero(key, sizeof(key));
+	return r < 0 ? r : 0;
+}
+
+static int keeper_announce(const struct keeper *k, struct failure *why)
 {
 	struct slice pem = ca_certificate_pem(k->ca);
-	return channel_send(ready_fd, pem.ptr, pem.len, NULL, 0);
+	struct message_proxy_ready ready = {.header = {.kind = MESSAGE_PROXY_READY}};
+	if (pem.len > sizeof(ready.ca_pem))
+		return failure_set(why, -EFBIG, "the CA: its certificate is larger than %zu bytes",
+			sizeof(ready.ca_pem));
+	memcpy(ready.ca_pem, pem.ptr, pem.len);
+	ready.ca_len = (uint32_t)pem.len;
+	int r = channel_send(k->super_fd, &ready, sizeof(ready), NULL, 0);
+	return r < 0 ? failure_errno(why, r, "super's channel") : 0;
+}
+
+static int keeper_start(struct keeper *k, const struct keeper_context *context, struct failure *why)
+{
+	if (context->worker_count > KEEPER_CHANNELS_MAX)
+		return failure_set(why, -E2BIG, "too many workers");
+	for (unsigned i = 0; i < k->count; i++) {
+		k->peers[i].fd = context->worker_fds[i];
+		if (fcntl(k->peers[i].fd, F_SETFL, O_NONBLOCK) < 0)
+			return failure_errno(why, -errno, "a worker's channel");
+	}
+	uint32_t lifetime_s = context->ca_lifetime_s;
+	int r = context->ca_fd >= 0
+		? keeper_load_ca(k, context, why)
+		: ca_new((int64_t)(clock_wall_ms() / 1000),
+			  lifetime_s != 0 ? lifetime_s : CA_LIFETIME_SECONDS, &k->ca, why);
+	return r < 0 ? r : keeper_announce(k, why);
 }
 
 int keeper_run(const struct keeper_context *context)
 {
-	struct keeper k = {.policy = context->policy, .count = context->worker_count};
+	struct keeper k = {.policy = context->policy,
+		.super_fd = context->super_fd,
+		.count = context->worker_count};
 	struct failure why = {0};
-	if (context->worker_count > KEEPER_CHANNELS_MAX)
-		return 1;
-	for (unsigned i = 0; i < k.count; i++) {
-		k.peers[i].fd = context->worker_fds[i];
-		if (fcntl(k.peers[i].fd, F_SETFL, O_NONBLOCK) < 0)
-			return 1;
-	}
-	int r = ca_new((int64_t)(clock_wall_ms() / 1000), &k.ca, &why);
-	if (r == 0)
-		r = keeper_announce(&k, context->ready_fd);
+	int r = keeper_start(&k, context, &why);
 	if (r < 0)
-		log_event(LOG_LEVEL_ERROR, "keeper-failed", "%s", why.text);
+		message_send_failed(k.super_fd, why.code, why.text);
 	while (r == 0 && keeper_turn(&k))
 		continue;
 	ca_free(k.ca);
+	prepared_drop(&k.prepared);
+	policy_free(k.policy);
 	return r < 0 ? 1 : 0;
 }

@@ -1,6 +1,7 @@
 /*
  * The keeper: the one process that holds the CA key. It speaks to workers only, over seqpacket, and signs only
- * names that some profile of the policy admits on some port. The key exists in its memory alone.
+ * names that some profile of the policy admits on some port. The key of a CA that it makes exists in its memory alone; one
+ * that the operator brings is read by this process and no other.
  */
 #ifndef ECLUSA_PROXY_KEEPER_H
 #define ECLUSA_PROXY_KEEPER_H
@@ -33,11 +34,14 @@ struct keeper_context {
 	const int *
 		worker_fds; /* one seqpacket end a worker; super replaces none: a restarted worker inherits the same channel */
 	unsigned worker_count;
-	int ready_fd; /* where the CA certificate's PEM goes once, when made */
-	const struct policy *policy;
+	int super_fd; /* MESSAGE_PROXY_READY or MESSAGE_FAILED once; MESSAGE_POLICY_PREPARE ... */
+	struct policy *policy; /* taken over */
+	int ca_fd;             /* certificate and key in PEM, -1: a CA is made, for so long */
+	int ca_key_fd;
+	uint32_t ca_lifetime_s;
 };
 
-/** Make the CA, send its PEM, serve until every channel has ended. Called in the forked child. @return exit status. */
+/** Have a CA, tell its PEM, serve until every worker's channel has ended. Called in the forked child. @return exit status. */
 int keeper_run(const struct keeper_context *context);
 
 #endif

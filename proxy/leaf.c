@@ -19,22 +19,6 @@
 #define KEY_USAGE_SIGNATURE  0  /* bit numbers of RFC 5280 4.2.1.3 */
 #define KEY_USAGE_CERT_SIGN  5
 #define CA_NAME_RANDOM_BYTES 4
-#define KNOWN_KEYS           8 /* as many as there are workers at most */
-
-/** A public key that came before: parsing one costs a third of a leaf, and each worker has one. */
-struct known_key {
-	EVP_PKEY *key;
-	size_t der_len;
-	uint8_t der[LEAF_PUBLIC_KEY_BYTES_MAX];
-};
-
-struct ca {
-	EVP_PKEY *key;
-	X509 *certificate;
-	BUF_MEM *pem;
-	struct known_key known[KNOWN_KEYS];
-	size_t known_next; /* the one to replace */
-};
 
 /** Random, positive, 127 bits with the highest set, so that it has one length. */
 static bool set_serial(X509 *x)
@@ -157,17 +141,17 @@ static bool set_ca_name(X509 *x)
 	return ok;
 }
 
-static bool ca_fill(struct ca *ca, int64_t now_s)
+static bool ca_fill(struct ca *ca, int64_t now_s, int64_t lifetime_s)
 {
 	X509 *x = ca->certificate;
+	ca->expires_s = now_s - LEAF_BACKDATE_SECONDS + lifetime_s;
 	return X509_set_version(x, X509_VERSION_3) == 1 && set_serial(x) && set_ca_name(x) &&
-		set_validity(x, now_s, CA_LIFETIME_SECONDS) && X509_set_pubkey(x, ca->key) == 1 &&
+		set_validity(x, now_s, lifetime_s) && X509_set_pubkey(x, ca->key) == 1 &&
 		add_ca_constraints(x) && add_key_usage(x, KEY_USAGE_CERT_SIGN) &&
 		add_subject_key_id(x) && X509_sign(x, ca->key, EVP_sha256()) > 0;
 }
 
-/** PEM, with a NUL behind its end. */
-static bool ca_write_pem(struct ca *ca)
+bool ca_write_pem(struct ca *ca)
 {
 	BIO *bio = BIO_new(BIO_s_mem());
 	bool ok = bio != NULL && PEM_write_bio_X509(bio, ca->certificate) == 1 &&
@@ -177,14 +161,14 @@ static bool ca_write_pem(struct ca *ca)
 	return ok;
 }
 
-int ca_new(int64_t now_s, struct ca **ret, struct failure *why)
+int ca_new(int64_t now_s, int64_t lifetime_s, struct ca **ret, struct failure *why)
 {
 	struct ca *ca = calloc(1, sizeof(*ca));
 	if (ca == NULL)
 		return failure_set(why, -ENOMEM, "making the CA: out of memory");
 	ca->key = leaf_new_p256();
 	ca->certificate = X509_new();
-	if (ca->key == NULL || ca->certificate == NULL || !ca_fill(ca, now_s) ||
+	if (ca->key == NULL || ca->certificate == NULL || !ca_fill(ca, now_s, lifetime_s) ||
 		!ca_write_pem(ca)) {
 		ca_free(ca);
 		return leaf_failure(why, -EIO, "making the CA");
@@ -200,7 +184,7 @@ void ca_free(struct ca *ca)
 	EVP_PKEY_free(ca->key); /* clears the private number */
 	X509_free(ca->certificate);
 	BUF_MEM_free(ca->pem);
-	for (size_t i = 0; i < KNOWN_KEYS; i++)
+	for (size_t i = 0; i < CA_KNOWN_KEYS; i++)
 		EVP_PKEY_free(ca->known[i].key);
 	free(ca);
 }
@@ -226,9 +210,11 @@ int leaf_name_parse(struct slice name, struct host *ret)
 static bool leaf_fill(
 	X509 *x, const struct ca *ca, const struct leaf_request *request, EVP_PKEY *public_key)
 {
+	int64_t left_s = ca->expires_s - (request->now_s - LEAF_BACKDATE_SECONDS);
+	int64_t lifetime_s = left_s < LEAF_LIFETIME_SECONDS ? left_s : LEAF_LIFETIME_SECONDS;
 	return X509_set_version(x, X509_VERSION_3) == 1 && set_serial(x) &&
 		X509_set_issuer_name(x, X509_get_subject_name(ca->certificate)) == 1 &&
-		set_validity(x, request->now_s, LEAF_LIFETIME_SECONDS) &&
+		set_validity(x, request->now_s, lifetime_s) &&
 		X509_set_pubkey(x, public_key) == 1 && add_name(x, request->host) &&
 		add_key_usage(x, KEY_USAGE_SIGNATURE) && add_server_auth(x) &&
 		add_subject_key_id(x) && add_authority_key_id(x, ca->certificate) &&
@@ -252,7 +238,7 @@ static EVP_PKEY *public_key_find(struct ca *ca, struct slice der)
 {
 	if (der.len == 0 || der.len > LEAF_PUBLIC_KEY_BYTES_MAX)
 		return NULL;
-	for (size_t i = 0; i < KNOWN_KEYS; i++) {
+	for (size_t i = 0; i < CA_KNOWN_KEYS; i++) {
 		struct slice known = {(const char *)ca->known[i].der, ca->known[i].der_len};
 		if (slice_equal(known, der))
 			return ca->known[i].key;
@@ -260,7 +246,7 @@ static EVP_PKEY *public_key_find(struct ca *ca, struct slice der)
 	EVP_PKEY *key = public_key_parse(der);
 	if (key == NULL)
 		return NULL;
-	struct known_key *place = &ca->known[ca->known_next++ % KNOWN_KEYS];
+	struct known_key *place = &ca->known[ca->known_next++ % CA_KNOWN_KEYS];
 	EVP_PKEY_free(place->key);
 	place->key = key;
 	place->der_len = der.len;

@@ -16,9 +16,19 @@ struct ca;       /* keeper: P-256 key and its certificate */
 struct leaf_key; /* worker: the one P-256 key of all its leaves */
 struct leaf;     /* worker: a certificate over that key, reference-counted */
 
-/** A new CA, valid from shortly before @now_s (wall seconds) for CA_LIFETIME_SECONDS. @return 0,
- * -ENOMEM, -EIO. */
-int ca_new(int64_t now_s, struct ca **ret, struct failure *why);
+/** A new CA, valid from shortly before @now_s (wall seconds) for @lifetime_s. @return 0, -ENOMEM, -EIO. */
+int ca_new(int64_t now_s, int64_t lifetime_s, struct ca **ret, struct failure *why);
+
+/** Somebody's CA, as PEM: the first certificate of the one text, the private key of the other. */
+struct ca_files {
+	struct slice certificate;
+	struct slice key;
+};
+/**
+ * A CA out of files: a CA certificate that may sign certificates, has a subject key identifier and is valid at @now_s, with its
+ * own RSA (2048 bits or more) or elliptic key. @return 0, -EINVAL with the remedy in @why, -ENOMEM.
+ */
+int ca_load(const struct ca_files *files, int64_t now_s, struct ca **ret, struct failure *why);
 /** Wipes the key. Accepts NULL. */
 void ca_free(struct ca *ca);
 /** The certificate as PEM, NUL-terminated beyond its len; lives as long as the CA. */

@@ -7,6 +7,27 @@
 #include <openssl/evp.h>
 #include <openssl/x509.h>
 
+#define CA_KNOWN_KEYS 8 /* as many as there are workers at most */
+
+/** A public key that came before: parsing one costs a third of a leaf, and each worker has one. */
+struct known_key {
+	EVP_PKEY *key;
+	size_t der_len;
+	uint8_t der[LEAF_PUBLIC_KEY_BYTES_MAX];
+};
+
+struct ca {
+	EVP_PKEY *key;
+	X509 *certificate;
+	int64_t expires_s; /* no leaf lives longer */
+	BUF_MEM *pem;
+	struct known_key known[CA_KNOWN_KEYS];
+	size_t known_next; /* the one to replace */
+};
+
+/** Fill ca->pem: the certificate's PEM, with a NUL behind its end. */
+bool ca_write_pem(struct ca *ca);
+
 /** Borrowed. */
 X509 *leaf_certificate(const struct leaf *leaf);
 EVP_PKEY *leaf_key_pair(const struct leaf_key *key);

@@ -174,9 +174,18 @@ static void fill_tls(const struct flow *f, struct audit_event *e)
 	e->tls_certificate_issuer = f->tls_info->issuer;
 }
 
+/** Every event of it tells of the policy by which it was decided, also when another one is in force by its end. */
+static void bind_policy(const struct flow *f, struct record *r)
+{
+	if (r->policy != NULL)
+		return;
+	r->policy = snapshot_get(f->worker->policy);
+	r->profile = f->sandbox->profile;
+}
+
 static struct audit_event event_of(const struct flow *f, const struct record *r)
 {
-	const struct profile *profile = f->sandbox->profile;
+	const struct profile *profile = r->profile;
 	struct audit_event e = {
 		.class = AUDIT_HTTP,
 		.activity = activity(r),
@@ -187,6 +196,7 @@ static struct audit_event event_of(const struct flow *f, const struct record *r)
 		.sandbox_id = f->sandbox->id,
 		.profile = profile_name(profile),
 		.policy_version = profile_digest(profile),
+		.policy_stale = r->policy->origin != MESSAGE_POLICY_NEWEST,
 		.door = "explicit",
 		.tls_mode = f->tunnel ? "inspect" : NULL,
 		.connection = f->id,
@@ -248,6 +258,7 @@ static void alarm_full(struct worker *w, int code)
 int record_open(struct flow *f, struct record *r)
 {
 	struct worker *w = f->worker;
+	bind_policy(f, r);
 	struct audit_event e = event_of(f, r);
 	struct audit_entry entry;
 	int slot = audit_ring_has_room(w->context->ring) ? entry_write(f, r, &e, &entry) : -ENOSPC;
@@ -271,6 +282,7 @@ static void wake_recorder(struct worker *w)
 int record_close(struct flow *f, struct record *r, const char *detail, const char *suggestion)
 {
 	struct worker *w = f->worker;
+	bind_policy(f, r);
 	struct audit_event e = event_of(f, r);
 	struct audit_entry entry;
 	assert(r->live);
@@ -291,6 +303,9 @@ int record_close(struct flow *f, struct record *r, const char *detail, const cha
 	free(ptr_take(r->observed));
 	free(ptr_take(r->text));
 	r->method = r->path = r->user_agent = r->host = r->claims = (struct slice){0};
+	snapshot_put(ptr_take(r->policy));
+	r->rule = NULL;
+	r->profile = NULL;
 	r->live = false; /* the ids stay, for who still has to tell the client */
 	r->slot = -1;
 	return written < 0 ? -ENOSPC : 0;

@@ -13,6 +13,7 @@
 #define RECORD_SUGGESTION_BYTES 1024
 
 struct flow;
+struct snapshot;
 
 /** Zero-initialise; record_start() begins. @reason, @rule, @status and the counts are set by the steps. */
 struct record {
@@ -21,6 +22,9 @@ struct record {
 	int slot; /* in the ring; -1 */
 	enum reason reason;
 	const struct rule *rule;
+	struct snapshot
+		*policy; /* that it was decided by; its own reference, as soon as it is written */
+	const struct profile *profile;
 	enum reason would; /* of what only observe mode let pass; else REASON_ALLOW_RULE */
 	unsigned status;
 	uint64_t bytes_in, bytes_out;

@@ -10,7 +10,9 @@ static bool head_asked(const struct flow *f, const struct refusal *r)
 {
 	if (r->request != NULL)
 		return r->request->is_head;
-	return f->state == FLOW_EXCHANGE && f->x.head_request;
+	bool under_way = f->state == FLOW_RESOLVE || f->state == FLOW_DIAL ||
+		f->state == FLOW_UPSTREAM_TLS || f->state == FLOW_EXCHANGE;
+	return under_way && f->request_record.live && f->x.head_request;
 }
 
 static int refusal_write(

@@ -15,6 +15,7 @@
 #include "ipc/fault.h"
 #include "proxy/confine.h"
 #include "proxy/recorder.h"
+#include "proxy/reload.h"
 #include "proxy/roster.h"
 #include "proxy/super_start.h"
 #include "proxy/tls.h"
@@ -42,6 +43,7 @@ struct super {
 	uint64_t deadline_ns; /* of ENDING and DRAIN */
 	struct crew crew;
 	struct roster roster;
+	struct reload reload;
 	struct message_proxy_ready ready;   /* ca_len 0: the keeper has not said yet */
 	bool orphaned[MESSAGE_WORKERS_MAX]; /* dead, its ring not completed yet */
 };
@@ -128,6 +130,7 @@ static void super_say_ready(struct super *s)
 	if (s->said_ready || s->ready.ca_len == 0 || !workers_are(s, MEMBER_RUNNING))
 		return;
 	s->said_ready = true;
+	reload_note_start(&s->crew);
 	if (channel_send(s->launcher_fd, &s->ready, sizeof(s->ready), NULL, 0) < 0)
 		super_end(s, 0, true);
 	fault_point("super-ready");
@@ -155,6 +158,7 @@ static void super_start_worker(struct super *s, unsigned index)
 		if (s->roster.entries[i].worker == index)
 			super_ask_worker(s, &s->roster.entries[i]);
 	}
+	reload_member_started(&s->reload, &s->crew, index);
 }
 
 /* --- netd --- */
@@ -198,7 +202,7 @@ static bool sandbox_well_formed(const struct message_sandbox *m)
 {
 	return memchr(m->sandbox_id, '\0', sizeof(m->sandbox_id)) != NULL &&
 		memchr(m->profile, '\0', sizeof(m->profile)) != NULL &&
-		(m->address.family == 4 || m->address.family == 6);
+		(m->address.family == 4 || m->address.family == 6 || m->address.family == 0);
 }
 
 /** @return whether there may be more. */
@@ -238,11 +242,25 @@ static bool super_hear_netd(struct super *s)
 
 static void super_hear_launcher(struct super *s)
 {
-	struct message_header m;
-	int got = channel_receive(s->launcher_fd, &m, sizeof(m), NULL, 0, NULL);
+	union {
+		struct message_header header;
+		struct message_policy policy;
+	} m;
+	auto_fd bundle = -1;
+	size_t count = 0;
+	int got = channel_receive(s->launcher_fd, &m, sizeof(m), &bundle, 1, &count);
 	if (got == -EAGAIN)
 		return;
-	if (got == (int)sizeof(m) && m.kind == MESSAGE_PROXY_FINISH) {
+	bool policy = got == (int)sizeof(m.policy);
+	if (policy && m.header.kind == MESSAGE_POLICY && bundle >= 0) {
+		reload_begin(&s->reload, &s->crew, &m.policy, fd_take(&bundle));
+		return;
+	}
+	if (policy && m.header.kind == MESSAGE_POLICY_REJECTED) {
+		reload_note_rejected(&s->crew, &m.policy);
+		return;
+	}
+	if (got == (int)sizeof(m.header) && m.header.kind == MESSAGE_PROXY_FINISH) {
 		s->answer = true;
 		super_end(s, 0, false);
 		return;
@@ -252,19 +270,36 @@ static void super_hear_launcher(struct super *s)
 
 /* --- members --- */
 
+static void super_keeper_ready(struct super *s, const struct message_proxy_ready *m)
+{
+	s->crew.keeper.state = MEMBER_RUNNING;
+	s->ready = *m;
+	super_say_ready(s);
+}
+
 static void super_hear_keeper(struct super *s)
 {
-	int got = channel_receive(s->crew.keeper.channel_fd, s->ready.ca_pem,
-		sizeof(s->ready.ca_pem) - 1, NULL, 0, NULL);
+	union {
+		struct message_header header;
+		struct message_proxy_ready ready;
+		struct message_failed failed;
+		struct message_policy_step policy;
+	} m;
+	struct failure why = {0};
+	int got = channel_receive(s->crew.keeper.channel_fd, &m, sizeof(m), NULL, 0, NULL);
 	if (got == -EAGAIN)
 		return;
-	fd_close(&s->crew.keeper.channel_fd); /* it says this once; its pidfd tells the rest */
-	if (got <= 0)
-		return;
-	s->crew.keeper.state = MEMBER_RUNNING;
-	s->ready.header.kind = MESSAGE_PROXY_READY;
-	s->ready.ca_len = (uint32_t)got;
-	super_say_ready(s);
+	if (got == (int)sizeof(m.ready) && m.header.kind == MESSAGE_PROXY_READY) {
+		super_keeper_ready(s, &m.ready);
+	} else if (got == (int)sizeof(m.policy) && m.header.kind == MESSAGE_POLICY_PREPARED) {
+		reload_heard(&s->reload, &s->crew, RELOAD_KEEPER, &m.policy);
+	} else if (got == (int)sizeof(m.failed) && m.header.kind == MESSAGE_FAILED) {
+		m.failed.text[sizeof(m.failed.text) - 1] = '\0';
+		(void)failure_set(&why, m.failed.code, "proxy: %s", m.failed.text);
+		super_fail(s, &why);
+	} else {
+		fd_close(&s->crew.keeper.channel_fd); /* its pidfd tells the rest */
+	}
 }
 
 static void super_sandbox_added(struct super *s, unsigned index, const struct message_sandbox *m)
@@ -302,6 +337,7 @@ static bool super_hear_worker(struct super *s, unsigned index)
 		struct message_header header;
 		struct message_sandbox sandbox;
 		struct message_failed failed;
+		struct message_policy_step policy;
 	} m;
 	struct crew_member *worker = &s->crew.worker[index];
 	int got = channel_receive(worker->channel_fd, &m, sizeof(m), NULL, 0, NULL);
@@ -320,6 +356,8 @@ static bool super_hear_worker(struct super *s, unsigned index)
 		super_sandbox_added(s, index, whole ? &m.sandbox : NULL);
 	} else if (m.header.kind == MESSAGE_FAILED && got == (int)sizeof(m.failed)) {
 		super_worker_failed(s, index, &m.failed);
+	} else if (m.header.kind == MESSAGE_POLICY_PREPARED && got == (int)sizeof(m.policy)) {
+		reload_heard(&s->reload, &s->crew, index, &m.policy);
 	} else if (m.header.kind == MESSAGE_PROXY_FINISHED) {
 		worker->state = MEMBER_FINISHED;
 		super_drain(s);
@@ -363,6 +401,7 @@ static void super_worker_died(struct super *s, unsigned index)
 	while (worker->channel_fd >= 0 && super_hear_worker(s, index))
 		continue; /* what it said last may explain it */
 	int status = crew_reap(worker);
+	reload_member_died(&s->reload, &s->crew, index);
 	if (s->phase != PHASE_RUN) {
 		super_drain(s);
 	} else if (may_restart(s, worker, "worker", status)) {
@@ -498,12 +537,23 @@ static void super_dispatch(struct super *s, size_t source)
 			continue;
 }
 
+static int super_reload_timeout_ms(struct super *s, uint64_t now)
+{
+	uint64_t deadline = reload_deadline_ns(&s->reload);
+	if (deadline == UINT64_MAX)
+		return -1;
+	if (now < deadline)
+		return (int)((deadline - now) / NS_PER_MS) + 1;
+	reload_expired(&s->reload, &s->crew);
+	return 0;
+}
+
 /** Deadlines of the end: first workers that do not finish are killed, then the recorder is left. */
 static int super_timeout_ms(struct super *s)
 {
-	if (s->phase < PHASE_ENDING)
-		return -1;
 	uint64_t now = clock_monotonic_ns();
+	if (s->phase < PHASE_ENDING)
+		return super_reload_timeout_ms(s, now);
 	if (now < s->deadline_ns)
 		return (int)((s->deadline_ns - now) / NS_PER_MS) + 1;
 	if (s->phase == PHASE_DRAIN) {
@@ -568,6 +618,7 @@ int super_run(int launcher_fd, int netd_fd)
 	struct super s = {.launcher_fd = launcher_fd, .netd_fd = netd_fd, .signal_fd = -1};
 	struct failure why = {0};
 	crew_init(&s.crew);
+	reload_init(&s.reload, launcher_fd);
 	(void)prctl(PR_SET_NAME, "eclusa-super", 0, 0, 0); /* for people only */
 	int r = privilege_hide();
 	if (r == 0)
@@ -587,6 +638,7 @@ int super_run(int launcher_fd, int netd_fd)
 		(void)channel_send(launcher_fd, &finished, sizeof(finished), NULL,
 			0); /* if it is gone, nobody asks */
 	}
+	reload_fini(&s.reload);
 	crew_fini(&s.crew);
 	roster_fini(&s.roster);
 	return s.status;

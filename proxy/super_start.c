@@ -5,7 +5,7 @@
 #include "common/file.h"
 #include "common/privilege.h"
 #include "ipc/channel.h"
-#include "policy/source.h"
+#include "proxy/prepared.h"
 
 #include <fcntl.h>
 
@@ -44,24 +44,15 @@ static int give_up_privileges(const struct message_proxy_start *start, struct fa
 
 static int load_policy(int fd, struct crew *crew, struct failure *why)
 {
-	struct buf bundle;
-	struct policy_report *report = calloc(1, sizeof(*report));
+	auto_free struct policy_report *report = calloc(1, sizeof(*report));
 	if (report == NULL)
 		return failure_errno(why, -ENOMEM, "proxy: policy");
-	buf_init(&bundle, POLICY_BUNDLE_BYTES_MAX + 65536);
-	int r = lseek(fd, 0, SEEK_SET) < 0 ? -errno
-					   : file_read_fd(fd, POLICY_BUNDLE_BYTES_MAX, &bundle);
-	if (r < 0)
-		(void)failure_errno(why, r, "proxy: can't read the policy");
-	else
-		r = policy_compile(buf_slice(&bundle), &crew->policy, report);
+	int r = prepared_policy(fd, &crew->policy, report);
 	if (r < 0 && report->count > 0) {
 		char line[FAILURE_TEXT_BYTES];
 		(void)failure_set(why, r, "proxy: policy: %s",
 			policy_diagnostic_format(&report->items[0], line, sizeof(line)));
 	}
-	buf_fini(&bundle);
-	free(report);
 	return r < 0 ? failure_errno(why, r, "proxy: policy") : 0;
 }
 
@@ -85,7 +76,20 @@ static int place_descriptors(int *fds, struct crew *crew, struct failure *why)
 	if (crew->start.has_upstream_ca != 0)
 		crew->upstream_ca_fd = fd_take(&fds[at++]);
 	auto_fd hosts = crew->start.has_hosts != 0 ? fd_take(&fds[at++]) : -1;
+	if (crew->start.has_own_ring != 0)
+		crew->own_ring_fd = fd_take(&fds[at++]);
+	if (crew->start.has_ca != 0) {
+		crew->ca_fd = fd_take(&fds[at++]);
+		crew->ca_key_fd = fd_take(&fds[at++]);
+	}
+	crew->start.profile[sizeof(crew->start.profile) - 1] = '\0';
+	crew->policy_origin = crew->start.policy_origin;
 	int r = load_policy(bundle, crew, why);
+	if (r == 0 && crew->own_ring_fd >= 0) {
+		crew->own_ring = audit_ring_map(crew->own_ring_fd);
+		if (crew->own_ring == NULL)
+			r = failure_set(why, -EBADMSG, "proxy: a ring of the audit log is not one");
+	}
 	if (r == 0 && hosts >= 0)
 		r = load_hosts(hosts, crew, why);
 	if (r == 0)
@@ -102,7 +106,8 @@ int super_take_start(int launcher_fd, struct crew *crew, struct failure *why)
 	if (got <= 0)
 		return got < 0 ? failure_errno(why, got, "proxy: start message") : 0;
 	size_t wanted = FIXED_FDS + start->workers + (start->has_upstream_ca != 0) +
-		(start->has_hosts != 0);
+		(start->has_hosts != 0) + (start->has_own_ring != 0) +
+		2 * (size_t)(start->has_ca != 0);
 	if (got != (int)sizeof(*start) || start->header.kind != MESSAGE_PROXY_START ||
 		start->workers == 0 || start->workers > MESSAGE_WORKERS_MAX ||
 		start->resolver_count > MESSAGE_RESOLVERS_MAX || count != wanted) {

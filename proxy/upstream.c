@@ -61,6 +61,8 @@ static enum flow_progress guard_all(struct flow *f, const struct address *addres
 {
 	enum reason reason = REASON_ALLOW_RULE;
 	bool failed = false;
+	if (f->policy != f->worker->policy && flow_revoke(f))
+		return FLOW_AGAIN; /* the policy changed since this was allowed */
 	free(f->admitted);
 	f->admitted = calloc(count, sizeof(*f->admitted));
 	f->admitted_count = 0;
@@ -162,6 +164,8 @@ static enum flow_progress connected(struct flow *f, int fd)
 	f->upstream = stream_new(&f->worker->loop, fd, flow_run, f);
 	if (f->upstream == NULL)
 		return fail(f, REASON_ERROR_INTERNAL, NULL, "out of memory");
+	if (f->policy != f->worker->policy && flow_revoke(f))
+		return FLOW_AGAIN; /* as above, while it was dialled */
 	if (f->scheme == POLICY_SCHEME_HTTP)
 		return flow_exchange_begin(f);
 	if (tls_session_new_upstream(f->worker->tls_world, fd, &f->host, &session, &why) < 0) {

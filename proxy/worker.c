@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "ipc/channel.h"
 #include "proxy/flow.h"
+#include "proxy/renew.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -48,7 +49,11 @@ static void sandbox_add(struct worker *w, struct message_sandbox *message)
 	struct failure why = {0};
 	message->profile[sizeof(message->profile) - 1] = '\0';
 	message->sandbox_id[sizeof(message->sandbox_id) - 1] = '\0';
-	int r = policy_profile(w->context->policy, message->profile, &profile, &why);
+	int r = policy_profile(w->policy->policy, message->profile, &profile, &why);
+	if (r == 0 && w->prepared.policy != NULL) { /* in a moment it has to be there as well */
+		const struct profile *next;
+		r = policy_profile(w->prepared.policy, message->profile, &next, &why);
+	}
 	if (r == 0)
 		r = sandbox_place(w, message, profile, &old);
 	if (r < 0) {
@@ -76,17 +81,21 @@ static void worker_stop(struct worker *w)
 union super_message {
 	struct message_header header;
 	struct message_sandbox sandbox;
+	struct message_policy_step policy;
 };
 
-static void message_handle(struct worker *w, union super_message *m, int len)
+static void message_handle(struct worker *w, union super_message *m, int len, int fd)
 {
 	bool sandbox = len == (int)sizeof(m->sandbox);
+	bool policy = len == (int)sizeof(m->policy);
 	if (len < (int)sizeof(m->header))
 		return;
 	if (m->header.kind == MESSAGE_SANDBOX_ADD && sandbox)
 		sandbox_add(w, &m->sandbox);
 	else if (m->header.kind == MESSAGE_SANDBOX_REMOVE && sandbox)
 		sandbox_forget(w, ident_remove(&w->ident, &m->sandbox.address));
+	else if (m->header.kind >= MESSAGE_POLICY_PREPARE && policy)
+		renew_step(w, &m->policy, fd);
 	else if (m->header.kind == MESSAGE_PROXY_FINISH)
 		worker_stop(w);
 }
@@ -98,13 +107,15 @@ static void on_super(uv_poll_t *poll, int status, int events)
 	(void)events;
 	while (!w->stopping) {
 		union super_message m;
-		int r = channel_receive(w->context->channel_fd, &m, sizeof(m), NULL, 0, NULL);
+		auto_fd fd = -1; /* a policy's bundle */
+		size_t count = 0;
+		int r = channel_receive(w->context->channel_fd, &m, sizeof(m), &fd, 1, &count);
 		if (r == -EAGAIN)
 			return;
 		if (r <= 0)
 			worker_stop(w);
 		else
-			message_handle(w, &m, r);
+			message_handle(w, &m, r, fd);
 	}
 }
 
@@ -204,6 +215,8 @@ static void worker_end(struct worker *w)
 	leaf_key_free(w->leaf_key);
 	guard_close(&w->guard);
 	fd_close(&w->spare_fd);
+	prepared_drop(&w->prepared);
+	snapshot_put(ptr_take(w->policy));
 	buf_fini(&w->line);
 }
 
@@ -218,7 +231,10 @@ int worker_run(const struct worker_context *context)
 {
 	struct failure why = {0};
 	struct worker *w = calloc(1, sizeof(*w));
-	if (w == NULL || uv_loop_init(&w->loop) < 0) {
+	if (w != NULL)
+		w->policy = snapshot_new(
+			context->policy, (enum message_policy_origin)context->policy_origin);
+	if (w == NULL || w->policy == NULL || uv_loop_init(&w->loop) < 0) {
 		free(w);
 		return EXIT_FAILURE;
 	}

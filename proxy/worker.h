@@ -14,8 +14,8 @@
 /** Borrowed by worker_run(); made by super, which keeps what a restarted worker needs again. */
 struct worker_context {
 	unsigned index;
-	int channel_fd; /* seqpacket to super: MESSAGE_SANDBOX_ADD/ADDED/REMOVE, MESSAGE_PROXY_FINISH/FINISHED */
-	int keeper_fd;   /* seqpacket to the keeper: keeper.h */
+	int channel_fd; /* seqpacket to super: MESSAGE_SANDBOX_ADD/ADDED/REMOVE, MESSAGE_POLICY_PREPARE ..., MESSAGE_PROXY_FINISH/FINISHED */
+	int keeper_fd;  /* seqpacket to the keeper: keeper.h */
 	int recorder_fd; /* one byte wakes the recorder after a line entered the ring; non-blocking */
 	int explicit_fd;    /* listening socket in the gateway namespace */
 	int guard_fd;       /* held only so that the dial guard lives; -1 without one */
@@ -24,7 +24,8 @@ struct worker_context {
 	struct slice hosts; /* text of --hosts: "ADDR NAME..." lines; empty without */
 	struct audit_ring *ring;
 	struct budget *budget;
-	const struct policy *policy;
+	struct policy *policy;                   /* taken over */
+	uint32_t policy_origin;                  /* enum message_policy_origin */
 	const struct message_proxy_start *start; /* resolvers */
 	const struct limits *limits;             /* NULL: limits_default() */
 	const char *instance; /* short id of this run or service life, for connection ids */

@@ -6,7 +6,9 @@
 #include "proxy/http1.h"
 #include "proxy/ident.h"
 #include "proxy/keeper_client.h"
+#include "proxy/prepared.h"
 #include "proxy/resolve.h"
+#include "proxy/snapshot.h"
 #include "proxy/tls.h"
 #include "proxy/worker.h"
 
@@ -20,6 +22,8 @@ struct worker {
 	int spare_fd;    /* given up for a moment to refuse a connection when descriptors run out */
 	bool stopping;
 	struct ident ident;
+	struct snapshot *policy; /* in force */
+	struct prepared prepared;
 	struct guard guard;
 	struct resolve_channel *resolve;
 	struct leaf_key *leaf_key;

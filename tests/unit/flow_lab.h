@@ -106,15 +106,20 @@ static inline void lab_keeper(struct lab_world *w, int keeper_ends[2])
 		fd_close(&ready[0]);
 		_exit(keeper_run(&(struct keeper_context){.worker_fds = &keeper_ends[1],
 			.worker_count = 1,
-			.ready_fd = ready[1],
+			.super_fd = ready[1],
+			.ca_fd = -1,
+			.ca_key_fd = -1,
 			.policy = w->policy}));
 	}
 	fd_close(&keeper_ends[1]);
 	fd_close(&ready[1]);
-	int len = channel_receive_until(ready[0], clock_monotonic_ns() + LAB_WAIT_NS, w->ca_pem,
-		sizeof(w->ca_pem) - 1, NULL, 0, NULL);
-	assert_true(len > 0);
-	w->ca_pem[len] = '\0';
+	struct message_proxy_ready m;
+	int len = channel_receive_until(ready[0], clock_monotonic_ns() + LAB_WAIT_NS, &m,
+		sizeof(m), NULL, 0, NULL);
+	assert_int_equal(len, (int)sizeof(m));
+	assert_true(m.ca_len < sizeof(w->ca_pem));
+	memcpy(w->ca_pem, m.ca_pem, m.ca_len);
+	w->ca_pem[m.ca_len] = '\0';
 	fd_close(&ready[0]);
 }
 

@@ -17,7 +17,7 @@ static struct leaf_key *key;
 static int set_up(void **state)
 {
 	(void)state;
-	assert_int_equal(ca_new(time(NULL), &ca, NULL), 0);
+	assert_int_equal(ca_new(time(NULL), CA_LIFETIME_SECONDS, &ca, NULL), 0);
 	assert_int_equal(leaf_key_new(&key, NULL), 0);
 	return 0;
 }

@@ -120,7 +120,7 @@ static void our_own_ca_is_no_root_upstream(void **state)
 	struct tls_fault why;
 	uint8_t der[LEAF_DER_BYTES_MAX];
 	struct lab leaf = {leaf_new_p256(), NULL};
-	assert_int_equal(ca_new(time(NULL), &ca, NULL), 0);
+	assert_int_equal(ca_new(time(NULL), CA_LIFETIME_SECONDS, &ca, NULL), 0);
 	unsigned char *spki = NULL;
 	int spki_len = i2d_PUBKEY(leaf.key, &spki);
 	assert_int_equal(host_parse(SLICE("allowed.test"), &host), 0);

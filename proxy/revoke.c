@@ -1,0 +1,111 @@
+/*
+ * A new policy and the flows that an older one allowed: each is asked about again, with the question that it keeps, and
+ * with the address that it reached. What the new one allows finishes under the old verdict. See flow_state.h.
+ */
+#include "proxy/flow_state.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <stdio.h>
+
+/** What the flow is about: one request, or all that its tunnel may carry. */
+static struct policy_question question_of(const struct flow *f)
+{
+	const struct record *r = &f->request_record;
+	struct policy_question q = {
+		.host = &f->host, .port = f->port, .scheme = f->scheme, .now_ms = clock_wall_ms()};
+	if (r->live) {
+		q.method = r->method;
+		q.path = r->path;
+		q.has_query = r->has_query;
+		q.encoded_slash = r->encoded_slash;
+	}
+	return q;
+}
+
+/** Whether there is something that policy allowed and that goes on. */
+static bool is_allowed_so_far(const struct flow *f)
+{
+	if (f->state == FLOW_REFUSE || f->state == FLOW_LINGER || f->state == FLOW_OVER)
+		return false;
+	return f->tunnel || f->request_record.live;
+}
+
+static enum policy_transport transport_of(const struct flow *f)
+{
+	return f->tunnel && f->rule != NULL ? f->rule->transport : POLICY_INSPECT;
+}
+
+static bool opens(struct flow *f, const struct rule *rule)
+{
+	struct guard_target target = {.address = &f->destination, .port = f->port};
+	struct admitted_address admitted;
+	enum reason reason;
+	return rule != NULL &&
+		guard_admit(&f->worker->guard, rule, &target, &admitted, &reason) == GUARD_ADMITTED;
+}
+
+/** Whether the address that is connected may be kept: by this rule, or by any other that the tunnel may use. */
+static bool address_allowed(
+	struct flow *f, const struct policy_question *q, const struct rule *rule)
+{
+	if (f->upstream == NULL || opens(f, rule))
+		return true;
+	return !f->request_record.live &&
+		opens(f, policy_rule_opening(f->sandbox->profile, q, &f->destination));
+}
+
+/** @return whether it may go on; if not, why, in @ret. */
+static bool judge(struct flow *f, struct policy_verdict *ret)
+{
+	const struct policy_question q = question_of(f);
+	bool request = f->request_record.live;
+	if (request)
+		policy_decide(f->sandbox->profile, &q, ret);
+	else
+		policy_decide_host(f->sandbox->profile, &q, ret);
+	if (!reason_allows(ret->reason))
+		return false;
+	const char *wrong = NULL;
+	if (!request && ret->rule->transport != transport_of(f))
+		wrong = "its rule treats connections in another way now";
+	else if (!address_allowed(f, &q, ret->rule))
+		wrong = "the rule does not open the host's address anymore";
+	if (wrong != NULL)
+		(void)snprintf(ret->detail, sizeof(ret->detail), "%s", wrong);
+	return wrong == NULL;
+}
+
+/** Whether the client can be told, in words: it waits for an answer, and has got nothing of it. */
+static bool can_answer(const struct flow *f)
+{
+	if (f->request_record.live)
+		return f->state != FLOW_EXCHANGE || !f->x.answered;
+	return f->state == FLOW_RESOLVE; /* to CONNECT */
+}
+
+bool flow_revoke(struct flow *f)
+{
+	struct policy_verdict v;
+	char detail[FLOW_DETAIL_BYTES];
+	if (!is_allowed_so_far(f))
+		return false;
+	if (judge(f, &v)) {
+		if (f->state == FLOW_RESOLVE) { /* the address is not chosen yet: by the new rule */
+			flow_adopt(f);
+			f->rule = v.rule;
+		}
+		return false;
+	}
+	(void)snprintf(detail, sizeof(detail), "the policy has changed: %.200s",
+		v.detail[0] != '\0' ? v.detail : reason_sentence(v.reason));
+	resolve_drop(ptr_take(f->query));
+	dial_free(ptr_take(f->dial)); /* not one more SYN */
+	struct refusal r = {.reason = REASON_DENY_REVOKED, .message = detail};
+	if (can_answer(f))
+		(void)flow_refuse(f, &r); /* the state says where it went */
+	else
+		(void)flow_reset(f, REASON_DENY_REVOKED, detail);
+	return true;
+}
