@@ -101,14 +101,6 @@ def test_the_proxy_gives_the_same_reasons_to_paths(lab):
         assert explain("--policy", policy, "GET", url)["reason"] == events[0]["status_code"], batch.explain(url)
 
 
-def test_a_door_makes_no_difference(bench):
-    """The same name by CONNECT, https and, where port 80 is open, http."""
-    for host, verdict, reason in (("allowed.test", "allow", "allow.rule"), ("denied.test", "deny", "deny.default")):
-        for words in (("CONNECT", f"{host}:443"), ("GET", f"https://{host}/"), ("GET", f"http://{host}/")):
-            said = explain("--policy", bench, "bench", *words)
-            assert (said["verdict"], said["reason"]) == (verdict, reason), (words, said)
-
-
 def test_the_answer_names_rule_place_and_edit(bench):
     said = explain("--policy", bench, "bench", "PUT", "https://x.wild.test:8443/")
     assert said["reason"] == "deny.port"
