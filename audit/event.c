@@ -11,6 +11,7 @@
 #include "common/json.h"
 
 #include <netinet/in.h>
+#include <stdio.h>
 
 /* Limits in bytes of the line, escapes included. */
 #define URL_BYTES          2048
@@ -564,6 +565,31 @@ static void write_files(struct writer *w)
 			j, results ? "results_left_out" : "inputs_left_out", e->file_count - shown);
 }
 
+static void write_checkpoint(struct writer *w)
+{
+	const struct checkpoint *c = w->e->checkpoint;
+	struct json *j = &w->j;
+	char signature[2 * SIGN_SIGNATURE_BYTES + 1];
+	if (c == NULL)
+		return;
+	json_object(j, "checkpoint");
+	json_text(j, "of", c->chain);
+	json_uint(j, "first", c->first);
+	json_uint(j, "last", c->last);
+	json_text(j, "head", c->head);
+	json_uint(j, "time", c->time_ms);
+	json_text(j, "policy", c->policy);
+	json_text(j, "clock", checkpoint_clock_name((enum checkpoint_clock)c->clock));
+	json_uint(j, "clock_error_us", c->clock_error_us);
+	if (c->key[0] != '\0') {
+		for (size_t i = 0; i < SIGN_SIGNATURE_BYTES; i++)
+			(void)snprintf(signature + 2 * i, 3, "%02x", c->signature[i]);
+		json_text(j, "key", c->key);
+		json_text(j, "signature", signature);
+	}
+	json_object_end(j);
+}
+
 /** Ties the index's past into this chain: what a later signature here covers, too. */
 static void write_index(struct writer *w)
 {
@@ -604,6 +630,7 @@ static void write_unmapped(struct writer *w)
 	write_own(w, "address_class", e->address_class, METHOD_BYTES);
 	write_usage(w);
 	write_files(w);
+	write_checkpoint(w);
 	write_index(w);
 	if (w->redactions > 0)
 		json_uint(j, "redactions", w->redactions);

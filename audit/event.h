@@ -6,6 +6,7 @@
 #define ECLUSA_AUDIT_EVENT_H
 
 #include "audit/chain.h"
+#include "audit/checkpoint.h"
 #include "common/address.h"
 #include "common/buf.h"
 #include "common/id.h"
@@ -81,6 +82,7 @@ struct audit_event {
 	const struct audit_file *files; /* inputs of a start, results of an exit */
 	size_t file_count; /* at most AUDIT_FILES_MAX of them are read: the rest is counted */
 
+	const struct checkpoint *checkpoint; /* of audit.checkpoint */
 	const struct chain *index; /* of a chain's first line: where the folder's index was */
 
 	struct address proxy; /* where the sandbox reached the proxy: proxy_endpoint */

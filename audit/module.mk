@@ -1,1 +1,1 @@
-audit_SOURCES := audit/chain.c audit/cut.c audit/event.c audit/folder.c audit/index.c audit/mend.c audit/reader.c audit/redact.c audit/ring.c audit/seen.c audit/segment.c audit/summary.c
+audit_SOURCES := audit/chain.c audit/checkpoint.c audit/cut.c audit/event.c audit/folder.c audit/index.c audit/key.c audit/mend.c audit/reader.c audit/redact.c audit/ring.c audit/scan.c audit/seen.c audit/segment.c audit/summary.c audit/verify.c audit/verify_index.c audit/verify_segment.c

@@ -14,5 +14,6 @@ struct command {
 
 command_main command_run;
 command_main command_policy;
+command_main command_audit;
 
 #endif

@@ -11,6 +11,7 @@
 static const struct command COMMANDS[] = {
 	{"run", "run a program in a sandbox", command_run},
 	{"policy", "check, test and explain policy files", command_policy},
+	{"audit", "check the audit log, and make its key", command_audit},
 };
 
 static int print_help(FILE *to)

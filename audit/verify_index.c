@@ -1,0 +1,148 @@
+/* See verify.h: the index of the folder, which is a chain like those that it tells of. */
+#include "audit/verify_state.h"
+
+#include "audit/index.h"
+#include "audit/scan.h"
+#include "common/cleanup.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+
+static int entry_compare(const void *a, const void *b)
+{
+	const struct verify_entry *x = a, *y = b;
+	int order = strcmp(x->segment, y->segment);
+	return order != 0 ? order : (x->number > y->number) - (x->number < y->number);
+}
+
+/** What an index line says. @return 0, -EBADMSG, -ENOMEM. */
+static int entry_read(struct slice line, struct verify_entry *ret)
+{
+	json_t *object = json_loadb(line.ptr, line.len, JSON_REJECT_DUPLICATES, NULL);
+	const char *segment = json_string_value(json_object_get(object, "segment"));
+	const char *head = json_string_value(json_object_get(object, "head"));
+	json_int_t last = json_integer_value(json_object_get(object, "last"));
+	int r = segment == NULL || head == NULL || last <= 0 ||
+			strlen(head) != DIGEST_TEXT_BYTES - 1 ||
+			strlen(segment) >= VERIFY_NAME_BYTES
+		? -EBADMSG
+		: 0;
+	if (r == 0) {
+		*ret = (struct verify_entry){.segment = strdup(segment), .last = (uint64_t)last};
+		memcpy(ret->head, head, DIGEST_TEXT_BYTES);
+		r = ret->segment == NULL ? -ENOMEM : 0;
+	}
+	json_decref(object);
+	return r;
+}
+
+static int index_add(struct verify_index *index, const struct verify_entry *e)
+{
+	if (index->count == index->capacity) {
+		size_t capacity = index->capacity == 0 ? 64 : 2 * index->capacity;
+		struct verify_entry *more =
+			reallocarray(index->entries, capacity, sizeof(*index->entries));
+		if (more == NULL)
+			return -ENOMEM;
+		index->entries = more;
+		index->capacity = capacity;
+	}
+	index->entries[index->count++] = *e;
+	return 0;
+}
+
+/** One line; @chain goes on behind it. @return 0 or -ENOMEM. */
+static int index_line(struct verify *v, struct slice line, uint64_t at, struct chain *chain)
+{
+	struct chain_link link;
+	struct verify_entry e;
+	if (!chain_read(line, CHAIN_INDEX_CLOSING, &link) ||
+		!slice_equal(link.chain, SLICE(AUDIT_INDEX_CHAIN))) {
+		verify_find(v, VERIFY_NO_LINE, AUDIT_INDEX_NAME, at, "no line of an index");
+		return 0;
+	}
+	uint64_t number = chain_sequence(line);
+	if (!chain_link_holds(&link))
+		verify_find(v, VERIFY_CHANGED, AUDIT_INDEX_NAME, at,
+			"its hash is not that of its bytes");
+	if (number != chain->sequence || !slice_equal(link.prev, slice_of(chain->head)))
+		verify_find(v, VERIFY_ORDER, AUDIT_INDEX_NAME, at,
+			"entry %llu stands where entry %llu belongs", (unsigned long long)number,
+			(unsigned long long)chain->sequence);
+	chain->sequence = number + 1;
+	(void)slice_copy(link.hash, chain->head, sizeof(chain->head)); /* it fits */
+	int r = entry_read(line, &e);
+	if (r == -EBADMSG)
+		verify_find(v, VERIFY_NO_LINE, AUDIT_INDEX_NAME, at, "no line of an index");
+	if (r < 0)
+		return r == -EBADMSG ? 0 : r;
+	e.number = number;
+	memcpy(e.hash, chain->head, sizeof(e.hash));
+	r = index_add(&v->index, &e);
+	if (r < 0)
+		free(e.segment);
+	return r;
+}
+
+static int index_sort(struct verify_index *index)
+{
+	if (index->count == 0)
+		return 0;
+	index->by_number = malloc(index->count * sizeof(*index->entries));
+	if (index->by_number == NULL)
+		return -ENOMEM;
+	memcpy(index->by_number, index->entries, index->count * sizeof(*index->entries));
+	qsort(index->entries, index->count, sizeof(*index->entries), entry_compare);
+	return 0;
+}
+
+int verify_index_read(struct verify *v, struct failure *why)
+{
+	auto_fd fd = openat(v->options->folder_fd, AUDIT_INDEX_NAME,
+		O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0)
+		return failure_errno(why, -errno, AUDIT_INDEX_NAME);
+	struct scan scan = {.fd = fd};
+	struct slice line;
+	struct chain chain;
+	v->index.there = true;
+	int r = chain_start(&chain, AUDIT_INDEX_CHAIN), got = 0;
+	while (r == 0 && (got = scan_next(&scan, &line)) > 0) {
+		if (scan.whole) /* the last one may be being written */
+			r = index_line(v, line, scan.number, &chain);
+	}
+	r = got < 0 ? got : r;
+	scan_fini(&scan);
+	if (r == 0)
+		r = index_sort(&v->index);
+	return r < 0 ? failure_errno(why, r, AUDIT_INDEX_NAME) : 0;
+}
+
+const struct verify_entry *verify_index_of(
+	const struct verify_index *index, const char *segment, size_t *ret_count)
+{
+	size_t low = 0, high = index->count, count = 0;
+	while (low < high) { /* the first that is not before it */
+		size_t middle = low + (high - low) / 2;
+		if (strcmp(index->entries[middle].segment, segment) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low + count < index->count &&
+		strcmp(index->entries[low + count].segment, segment) == 0)
+		count++;
+	*ret_count = count;
+	return count == 0 ? NULL : &index->entries[low];
+}
+
+void verify_index_fini(struct verify_index *index)
+{
+	for (size_t i = 0; i < index->count; i++)
+		free(index->entries[i].segment);
+	free(index->entries);
+	free(index->by_number);
+	*index = (struct verify_index){0};
+}

@@ -1,0 +1,48 @@
+/* What the tools of `eclusa audit` share: options, the folder, exit statuses. One file a tool. */
+#ifndef ECLUSA_CLI_AUDIT_H
+#define ECLUSA_CLI_AUDIT_H
+
+#include "common/json.h"
+
+enum audit_exit {
+	AUDIT_EXIT_SOUND = 0,
+	AUDIT_EXIT_FINDINGS = 1,
+	AUDIT_EXIT_UNREADABLE = 2, /* wrong usage, too */
+};
+
+/** Bits: which options a tool takes, besides --help. */
+enum audit_option {
+	AUDIT_OPTION_JSON = 1,    /* --json */
+	AUDIT_OPTION_FOLDER = 2,  /* --audit-dir DIR */
+	AUDIT_OPTION_PUBLIC = 4,  /* --pub KEY */
+	AUDIT_OPTION_FROM = 8,    /* --from SEQ */
+	AUDIT_OPTION_SIGNED = 16, /* --signed */
+	AUDIT_OPTION_KEY = 32,    /* --key FILE */
+};
+
+/** A command line taken apart. Words point into argv; NULL when not given. */
+struct audit_words {
+	bool json;
+	bool signed_only; /* what is not signed is a finding */
+	const char *folder;
+	const char *public_key;
+	const char *key;
+	uint64_t from;
+	char **words; /* those that are no options */
+	size_t word_count;
+};
+
+/** @return exit status. */
+typedef int audit_tool_run(const struct audit_words *words);
+
+audit_tool_run audit_tool_verify;
+audit_tool_run audit_tool_keygen;
+
+/** One line on stderr, with @arg escaped. @return AUDIT_EXIT_UNREADABLE */
+int audit_usage(const char *what, const char *arg);
+/** Open --audit-dir or the default folder, to read. @return descriptor, or negative errno after a line on stderr. */
+int audit_open_folder(const struct audit_words *words);
+/** Write what a tool has to say, and free it. @return @status, or AUDIT_EXIT_UNREADABLE if that fails. */
+int audit_finish(struct buf *out, int status);
+
+#endif
