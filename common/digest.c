@@ -61,3 +61,8 @@ int digest_of(struct slice text, char ret_text[static DIGEST_TEXT_BYTES])
 	int r = digest_update(&d, text);
 	return r == 0 ? digest_finish(&d, ret_text) : r;
 }
+
+int digest_sha1(struct slice text, uint8_t ret[static DIGEST_SHA1_BYTES])
+{
+	return SHA1((const unsigned char *)text.ptr, text.len, ret) != NULL ? 0 : -EIO;
+}

@@ -6,6 +6,7 @@
 
 #define DIGEST_BYTES      32
 #define DIGEST_TEXT_BYTES 65
+#define DIGEST_SHA1_BYTES 20
 
 struct digest; /* a hash in progress */
 
@@ -16,6 +17,8 @@ void digest_free(struct digest *d);
 int digest_update(struct digest *d, struct slice text);
 /** Lower-case hex of all that was added; the object can only be freed afterwards. @return 0 or -EIO. */
 int digest_finish(struct digest *d, char ret_text[static DIGEST_TEXT_BYTES]);
+/** SHA-1, for the one protocol that asks for it (RFC 6455): proves nothing. @return 0 or -EIO. */
+int digest_sha1(struct slice text, uint8_t ret[static DIGEST_SHA1_BYTES]);
 /** One-shot. */
 int digest_of(struct slice text, char ret_text[static DIGEST_TEXT_BYTES]);
 

@@ -36,11 +36,14 @@ static const struct flow_table table[] = {
 	[FLOW_RESOLVE] = {flow_step_resolve, over_expired, NO_DEADLINE, false, false,
 		BIT(FLOW_ESTABLISH) | BIT(FLOW_DIAL) | ENDS},
 	[FLOW_ESTABLISH] = {flow_step_establish, over_expired, LIMIT(handshake_ms), false, false,
-		BIT(FLOW_HELLO) | ENDS},
+		BIT(FLOW_HELLO) | BIT(FLOW_SPLICE_HELLO) | BIT(FLOW_PASSAGE) | ENDS},
 	[FLOW_HELLO] = {flow_step_hello, hello_expired, LIMIT(handshake_ms), true, false,
 		BIT(FLOW_DIAL) | ENDS},
+	[FLOW_SPLICE_HELLO] = {flow_step_splice_hello, hello_expired, LIMIT(handshake_ms), true,
+		false, BIT(FLOW_DIAL) | ENDS},
 	[FLOW_DIAL] = {flow_step_dial, dial_expired, LIMIT(dial_ms), false, false,
-		BIT(FLOW_UPSTREAM_TLS) | BIT(FLOW_EXCHANGE) | BIT(FLOW_LEAF) | ENDS},
+		BIT(FLOW_UPSTREAM_TLS) | BIT(FLOW_EXCHANGE) | BIT(FLOW_LEAF) |
+			BIT(FLOW_SPLICE_ANSWER) | BIT(FLOW_PASSAGE) | BIT(FLOW_ESTABLISH) | ENDS},
 	[FLOW_UPSTREAM_TLS] = {flow_step_upstream_tls, dial_expired, LIMIT(handshake_ms), false,
 		true, BIT(FLOW_LEAF) | BIT(FLOW_EXCHANGE) | ENDS},
 	[FLOW_LEAF] = {flow_step_leaf, silently_expired, LIMIT(keeper_ms), false, false,
@@ -50,7 +53,11 @@ static const struct flow_table table[] = {
 	[FLOW_REQUEST] = {flow_step_request, head_expired, NO_DEADLINE, true, true,
 		BIT(FLOW_RESOLVE) | BIT(FLOW_DIAL) | BIT(FLOW_EXCHANGE) | ENDS},
 	[FLOW_EXCHANGE] = {flow_step_exchange, flow_exchange_expired, LIMIT(idle_ms), true, true,
-		BIT(FLOW_REQUEST) | BIT(FLOW_RESOLVE) | BIT(FLOW_HEAD) | ENDS},
+		BIT(FLOW_REQUEST) | BIT(FLOW_RESOLVE) | BIT(FLOW_HEAD) | BIT(FLOW_PASSAGE) | ENDS},
+	[FLOW_SPLICE_ANSWER] = {flow_step_splice_answer, flow_splice_expired, LIMIT(handshake_ms),
+		true, true, BIT(FLOW_PASSAGE) | ENDS},
+	[FLOW_PASSAGE] = {flow_step_passage, flow_passage_expired, LIMIT(idle_ms), true, true,
+		ENDS},
 	[FLOW_REFUSE] = {flow_step_refuse, over_expired, LIMIT(linger_ms), false, false,
 		BIT(FLOW_LINGER) | BIT(FLOW_OVER)},
 	[FLOW_LINGER] = {flow_step_linger, over_expired, LIMIT(linger_ms), true, false,
@@ -70,6 +77,8 @@ static uint32_t limit_at(const struct flow *f, size_t offset)
 void flow_deadline(struct flow *f, uint32_t ms)
 {
 	f->deadline_ms = uv_now(&f->worker->loop) + ms;
+	if (f->use.deadline_ms != 0 && f->use.deadline_ms < f->deadline_ms)
+		f->deadline_ms = f->use.deadline_ms; /* time= of the rule */
 }
 
 enum flow_progress flow_move(struct flow *f, enum flow_state next)
@@ -108,10 +117,12 @@ void flow_drop_upstream(struct flow *f)
 	free(ptr_take(f->tls_info));
 }
 
-/** What still waits to be sent has not passed. */
-static void uncount_unsent(struct flow *f)
+void flow_uncount_unsent(struct flow *f)
 {
-	struct record *r = &f->request_record;
+	struct record *r = flow_record(f);
+	if (r == NULL)
+		return;
+	flow_passage_drop(f);
 	uint64_t in = f->client == NULL ? 0 : buf_len(&f->client->out);
 	uint64_t out = f->upstream == NULL ? 0 : buf_len(&f->upstream->out);
 	r->bytes_in -= in < r->bytes_in ? in : r->bytes_in;
@@ -120,7 +131,7 @@ static void uncount_unsent(struct flow *f)
 
 enum flow_progress flow_over(struct flow *f, const char *detail)
 {
-	uncount_unsent(f);
+	flow_uncount_unsent(f);
 	/* Open slots always find room; what has none was recorded when it was refused. */
 	if (f->request_record.live)
 		(void)record_close(f, &f->request_record, detail, NULL);
@@ -314,7 +325,8 @@ static void on_timer(uv_timer_t *timer)
 		return;
 	}
 	f->running = true;
-	flow_turn(f, table[f->state].expired(f));
+	flow_turn(f,
+		flow_use_expired(f) ? flow_use_spent(f, BUDGET_TIME) : table[f->state].expired(f));
 }
 
 /** @return NULL when out of memory; then @fd is closed. */

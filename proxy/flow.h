@@ -4,18 +4,21 @@
  *
  *   HEAD         -> RESOLVE | DIAL | EXCHANGE (absolute form) | ESTABLISH (address literal)
  *   RESOLVE      -> ESTABLISH (new tunnel) | DIAL
- *   ESTABLISH    -> HELLO            200 was said
+ *   ESTABLISH    -> HELLO | SPLICE_HELLO | PASSAGE (tcp, dialled before)   200 was said
  *   HELLO        -> DIAL             the ClientHello names the tunnel's host, or nobody
- *   DIAL         -> UPSTREAM_TLS | EXCHANGE (plain) | LEAF (failed: said inside of the tunnel)
+ *   SPLICE_HELLO -> DIAL             it names the tunnel's host, and hides no other name
+ *   DIAL         -> UPSTREAM_TLS | EXCHANGE (plain) | LEAF (failed: said inside of the tunnel) | SPLICE_ANSWER |
+ *                   PASSAGE (no TLS 1.3) | ESTABLISH (tcp)
  *   UPSTREAM_TLS -> LEAF (new tunnel) | EXCHANGE
  *   LEAF         -> CLIENT_TLS
  *   CLIENT_TLS   -> REQUEST
  *   REQUEST      -> EXCHANGE | RESOLVE | DIAL
- *   EXCHANGE     -> REQUEST | HEAD | LINGER | RESOLVE (a reused connection had ended: once more)
+ *   EXCHANGE     -> REQUEST | HEAD | LINGER | RESOLVE (a reused connection had ended: once more) | PASSAGE (101)
+ *   SPLICE_ANSWER -> PASSAGE         the host answered; if it asked for a second ClientHello, that was judged, too
  *   most         -> REFUSE -> LINGER -> OVER; any -> OVER
  *
  * Nothing is looked up before policy said yes to the name; nothing is dialled before the ClientHello
- * was seen; no byte of a request goes out before its decision is in the ring.
+ * was seen, where there has to be one; no byte of a request goes out before its decision is in the ring.
  */
 #ifndef ECLUSA_PROXY_FLOW_H
 #define ECLUSA_PROXY_FLOW_H

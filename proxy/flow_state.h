@@ -2,10 +2,13 @@
 #ifndef ECLUSA_PROXY_FLOW_STATE_H
 #define ECLUSA_PROXY_FLOW_STATE_H
 
+#include "proxy/budget.h"
 #include "proxy/dial.h"
 #include "proxy/flow.h"
+#include "proxy/passage.h"
 #include "proxy/record.h"
 #include "proxy/stream.h"
+#include "proxy/websocket.h"
 #include "proxy/worker_state.h"
 
 #define FLOW_ID_BYTES     64
@@ -16,12 +19,15 @@ enum flow_state {
 	FLOW_RESOLVE,
 	FLOW_ESTABLISH,
 	FLOW_HELLO,
+	FLOW_SPLICE_HELLO,
 	FLOW_DIAL,
 	FLOW_UPSTREAM_TLS,
 	FLOW_LEAF,
 	FLOW_CLIENT_TLS,
 	FLOW_REQUEST,
 	FLOW_EXCHANGE,
+	FLOW_SPLICE_ANSWER,
+	FLOW_PASSAGE,
 	FLOW_REFUSE,
 	FLOW_LINGER,
 	FLOW_OVER,
@@ -47,9 +53,11 @@ struct exchange {
 	uint64_t request_limit, response_limit;
 	unsigned client_minor;
 	unsigned interims;
+	char accept[WEBSOCKET_ACCEPT_BYTES]; /* of the 101 that was asked for; empty: none was */
 	bool head_request;
 	bool repeatable;       /* idempotent and without a body */
 	bool reused;           /* on a connection that served another request before */
+	bool repeated;         /* sent once more, since the reused connection had ended */
 	bool expects_continue; /* and has not got it */
 	bool client_close;     /* the connection ends with this response */
 	bool upstream_close;
@@ -74,8 +82,9 @@ struct flow {
 	struct stream *client;
 	struct stream *upstream;
 
-	bool tunnel; /* CONNECT was allowed */
-	bool open;   /* and TLS towards the client stands */
+	bool tunnel;                     /* CONNECT was allowed */
+	enum policy_transport transport; /* what the tunnel carries */
+	bool open;                       /* and TLS towards the client stands */
 	bool head_begun;
 	uint32_t lingered; /* bytes thrown away after the last word */
 	struct host host;  /* that is decided on; name empty: not known yet */
@@ -96,11 +105,13 @@ struct flow {
 	struct tls_info *tls_info;       /* heap */
 	struct flow_fault *fault; /* heap: how setting up the tunnel failed, to be said inside */
 
+	struct budget_use use; /* from the decision on what passes to the end of its record */
 	struct record connect_record;
 	struct record request_record;
 	struct http1_scan scan;
 	struct buf head; /* a judged request's fresh head, until it has an upstream */
 	struct exchange x;
+	struct passage passage;
 };
 
 /* flow.c */
@@ -117,6 +128,8 @@ enum flow_progress flow_reset(struct flow *f, enum reason reason, const char *de
 /** The record that the flow's next word belongs to, or NULL. */
 struct record *flow_record(struct flow *f);
 void flow_drop_upstream(struct flow *f);
+/** What still waits to be sent has not passed: the request's record does not count it. */
+void flow_uncount_unsent(struct flow *f);
 
 /** Take over the policy in force; what was known of rules of an older one is forgotten. */
 void flow_adopt(struct flow *f);
@@ -140,6 +153,7 @@ struct refusal {
 	const struct policy_question
 		*question; /* what was asked; NULL: nothing that a rule could allow */
 	const struct http1_request *request; /* NULL: not parsed */
+	const struct budget_denial *budget;  /* the limit that was met, or NULL */
 	bool unrecorded;                     /* its record was finished before */
 };
 /** Record it, answer it, close. The answer ends the connection. */
@@ -149,6 +163,8 @@ enum flow_progress flow_refuse_head(struct flow *f, const struct http_fault *why
 /** A message that was no valid one. @words: what can be said of it. */
 enum flow_progress flow_refuse_fault(
 	struct flow *f, const struct http_fault *fault, const struct record_words *words);
+/** Refuse if nothing was answered yet, else reset. */
+enum flow_progress flow_give_up(struct flow *f, const struct refusal *r);
 /** A refusal where there is no one to answer: recorded, then closed without a byte. */
 enum flow_progress flow_refuse_silently(struct flow *f, enum reason reason, const char *detail);
 /** Upstream failed: said inside of the tunnel if that is being set up, else as a refusal. */
@@ -159,6 +175,24 @@ enum flow_progress flow_step_linger(struct flow *f);
 /* inspect.c */
 enum flow_progress flow_step_head(struct flow *f);
 enum flow_progress flow_step_request(struct flow *f);
+
+/* spend.c */
+/**
+ * Begin what the record's rule allowed, in f->use; it ends with the record. @up_bytes: that it is known to send. @return false: a limit
+ * of the rule is met, see *ret, and flow_refuse_use() says so.
+ */
+bool flow_use_begin(struct flow *f, struct record *r, uint64_t up_bytes, struct budget_denial *ret);
+/** Count bytes that are about to pass. @return false: there is no room for them, so they must not, and nothing was counted. */
+bool flow_spend_up(struct flow *f, uint64_t bytes);
+bool flow_spend_down(struct flow *f, uint64_t bytes);
+/** Refuse for a limit, or cut. @request NULL: not at hand. */
+enum flow_progress flow_refuse_use(
+	struct flow *f, const struct budget_denial *d, const struct http1_request *request);
+/** There was no room, or no time: refuse or cut. */
+enum flow_progress flow_use_spent(struct flow *f, enum budget_kind kind);
+bool flow_use_expired(const struct flow *f);
+/** By record_close() only. */
+void flow_use_end(struct flow *f, struct record *r);
 
 /* upstream.c */
 /** Get the request or the new tunnel its upstream: reuse, or look up, guard and dial. */
@@ -172,6 +206,29 @@ enum flow_progress flow_step_establish(struct flow *f);
 enum flow_progress flow_step_hello(struct flow *f);
 enum flow_progress flow_step_leaf(struct flow *f);
 enum flow_progress flow_step_client_tls(struct flow *f);
+
+/* splice.c */
+enum flow_progress flow_step_splice_hello(struct flow *f);
+/** The upstream of a spliced tunnel stands: send the hello on. */
+enum flow_progress flow_splice_begin(struct flow *f);
+enum flow_progress flow_step_splice_answer(struct flow *f);
+enum flow_progress flow_splice_expired(struct flow *f);
+/** The client of a spliced tunnel, whose hello was not answered, is told of a failure. */
+enum flow_progress flow_splice_failed(struct flow *f, const struct flow_fault *fault);
+
+/* passage.c */
+/**
+ * A rule allowed the tunnel: what it carries, and where no requests are seen in it, a use of the rule. @return false: a limit of the
+ * rule is met, see *ret.
+ */
+bool flow_tunnel_allowed(struct flow *f, struct budget_denial *ret);
+/** Both ends stand: from now on bytes pass. */
+void flow_passage_init(struct flow *f);
+enum flow_progress flow_passage_begin(struct flow *f);
+enum flow_progress flow_step_passage(struct flow *f);
+enum flow_progress flow_passage_expired(struct flow *f);
+/** Throw away what is on its way: it has not passed. */
+void flow_passage_drop(struct flow *f);
 
 /* relay.c */
 /** The upstream stands: send the head on and begin. */

@@ -194,15 +194,15 @@ static enum hello_result scan_records(struct hello_scan *scan, struct slice in)
 		uint8_t type = RECORD_HANDSHAKE;
 		struct slice payload = {0};
 		enum record_kind kind = record_at(in, scan->at, &type, &payload);
-		bool before = scan->again && scan->got == 0;
-		if (before && type == RECORD_ALERT)
-			return HELLO_ALERT;
-		bool skipped = before &&
-			(type == RECORD_CHANGE_CIPHER_SPEC || type == RECORD_APPLICATION_DATA);
+		bool skipped = scan->again && scan->got == 0 &&
+			(type == RECORD_CHANGE_CIPHER_SPEC || type == RECORD_APPLICATION_DATA ||
+				type == RECORD_ALERT);
 		if (kind == RECORD_BAD || (type != RECORD_HANDSHAKE && !skipped))
 			return scan->at == 0 && !scan->again ? HELLO_NOT_TLS : HELLO_MALFORMED;
 		if (kind == RECORD_MORE)
 			return in.len < HELLO_FLIGHT_BYTES_MAX ? HELLO_MORE : HELLO_MALFORMED;
+		if (type == RECORD_ALERT)
+			return HELLO_ALERT;
 		if (skipped)
 			scan->at += RECORD_HEAD_BYTES + payload.len;
 		else if (!scan_add(scan, payload))

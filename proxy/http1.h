@@ -113,6 +113,9 @@ enum http1_result http1_parse_response(struct http1_scan *scan, struct slice in,
  * NULL. For audit. */
 struct slice http1_field_value(const struct http1_head *head, struct slice name);
 
+/** Whether there is a field of this name (any case), passed on or not. */
+bool http1_has_field(const struct http1_head *head, struct slice name);
+
 /**
  * Whether target and Host field name this origin and no other: a Host without port stands for the
  * scheme's default port (for CONNECT: for any port); an absolute target must have the same scheme,

@@ -330,3 +330,12 @@ struct slice http1_field_value(const struct http1_head *head, struct slice name)
 	}
 	return (struct slice){NULL, 0};
 }
+
+bool http1_has_field(const struct http1_head *head, struct slice name)
+{
+	for (size_t i = 0; i < head->field_count; i++) {
+		if (slice_equal_nocase(head->fields[i].name, name))
+			return true;
+	}
+	return false;
+}

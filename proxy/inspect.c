@@ -10,8 +10,10 @@
 #include "ipc/fault.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #define HINT_CONNECT "use CONNECT for https, as clients do when https_proxy is set"
+#define HINT_UPGRADE "add upgrade=websocket to the rule"
 #define HINT_PROXY                                                                                 \
 	"this is a proxy: set http_proxy and https_proxy to it instead of opening its address"
 
@@ -156,6 +158,9 @@ static enum flow_progress judge_connect(struct flow *f)
 	assert(v.rule != NULL); /* an allow names its rule */
 	f->rule = v.rule;
 	record_verdict(&f->connect_record, &v);
+	struct budget_denial denial;
+	if (!flow_tunnel_allowed(f, &denial))
+		return flow_refuse_use(f, &denial, r);
 	if (record_open(f, &f->connect_record) < 0)
 		return refuse_request(f, REASON_DENY_AUDIT_FULL, 0, NULL, NULL);
 	fault_point("worker-decision");
@@ -197,6 +202,8 @@ static void exchange_init(struct flow *f, const struct http1_request *r, const s
 		.expects_continue = r->expect_continue,
 		.client_close = r->head.close,
 	};
+	if (r->head.websocket)
+		(void)websocket_accept_of(r, x->accept); /* was judged: is valid */
 	body_reader_init(&x->request_reader, r->head.framing, false);
 	body_writer_init(&x->request_writer, r->head.framing);
 }
@@ -208,16 +215,56 @@ static enum flow_progress request_allowed(
 	const struct http1_request *r = &f->worker->request;
 	struct http1_destination to = {
 		.host = &f->host, .port = f->port, .scheme = f->scheme, .target = target};
-	if (record_open(f, &f->request_record) < 0)
-		return refuse_request(f, REASON_DENY_AUDIT_FULL, 0, NULL, NULL);
-	fault_point("worker-decision");
+	to.upgrade = rule->websocket;
+	struct budget_denial denial;
+	uint64_t body = r->head.framing.kind == BODY_LENGTH ? r->head.framing.length : 0;
 	buf_clear(&f->head);
 	if (http1_write_request(r, &to, &f->head) < 0)
 		return refuse_request(f, REASON_ERROR_INTERNAL, 0, "out of memory", NULL);
+	if (!flow_use_begin(f, &f->request_record, buf_len(&f->head) + body, &denial))
+		return flow_refuse_use(f, &denial, r);
+	if (record_open(f, &f->request_record) < 0)
+		return refuse_request(f, REASON_DENY_AUDIT_FULL, 0, NULL, NULL);
+	fault_point("worker-decision");
 	f->rule = rule;
 	exchange_init(f, r, rule);
 	head_finished(f, r->head.len);
 	return flow_connect(f);
+}
+
+/** A field of the request that the rule does not take (header-deny=), with what to say of it. */
+static bool field_denied(const struct http1_request *r, const struct rule *rule,
+	char ret_detail[static FLOW_DETAIL_BYTES])
+{
+	for (size_t i = 0; i < rule->header_deny_count; i++) {
+		struct slice name = rule->header_deny[i];
+		if (!http1_has_field(&r->head, name))
+			continue;
+		(void)snprintf(ret_detail, FLOW_DETAIL_BYTES,
+			"the request has the field %.*s, which rule %.128s does not take (header-deny)",
+			(int)name.len, name.ptr, rule->id);
+		return true;
+	}
+	return false;
+}
+
+/** What the rule asks of the request's fields. @return whether it was refused, in *ret. */
+static bool fields_refused(struct flow *f, const struct rule *rule, enum flow_progress *ret)
+{
+	const struct http1_request *r = &f->worker->request;
+	char detail[FLOW_DETAIL_BYTES];
+	char accept[WEBSOCKET_ACCEPT_BYTES];
+	if (field_denied(r, rule, detail) && !record_observe(&f->request_record, REASON_DENY_RULE))
+		*ret = refuse_request(f, REASON_DENY_RULE, 0, detail, NULL);
+	else if (r->head.websocket && !rule->websocket)
+		*ret = refuse_request(f, REASON_DENY_PROTOCOL, 0,
+			"the rule does not allow a switch to WebSocket", HINT_UPGRADE);
+	else if (r->head.websocket && websocket_accept_of(r, accept) < 0)
+		*ret = refuse_request(f, REASON_DENY_PROTOCOL, 400,
+			"this is no valid opening handshake of WebSocket", NULL);
+	else
+		return false;
+	return true;
 }
 
 static enum flow_progress decide_request(
@@ -236,6 +283,9 @@ static enum flow_progress decide_request(
 	if (!http1_request_names(r, f->scheme, &f->host, f->port))
 		return refuse_request(f, REASON_DENY_HOST_MISMATCH, 400,
 			"target and Host field name different hosts", NULL);
+	enum flow_progress refused;
+	if (fields_refused(f, v.rule, &refused))
+		return refused;
 	if (r->head.framing.kind == BODY_LENGTH &&
 		r->head.framing.length > v.rule->req_body_bytes &&
 		!record_observe(record, REASON_DENY_SIZE))

@@ -174,6 +174,13 @@ static void fill_tls(const struct flow *f, struct audit_event *e)
 	e->tls_certificate_issuer = f->tls_info->issuer;
 }
 
+static const char *tls_mode(const struct flow *f)
+{
+	static const char *const modes[] = {
+		[POLICY_INSPECT] = "inspect", [POLICY_SPLICE] = "splice", [POLICY_TCP] = NULL};
+	return f->tunnel ? modes[f->transport] : NULL;
+}
+
 /** Every event of it tells of the policy by which it was decided, also when another one is in force by its end. */
 static void bind_policy(const struct flow *f, struct record *r)
 {
@@ -198,7 +205,7 @@ static struct audit_event event_of(const struct flow *f, const struct record *r)
 		.policy_version = profile_digest(profile),
 		.policy_stale = r->policy->origin != MESSAGE_POLICY_NEWEST,
 		.door = "explicit",
-		.tls_mode = f->tunnel ? "inspect" : NULL,
+		.tls_mode = tls_mode(f),
 		.connection = f->id,
 		.source = f->ends.source,
 		.source_port = f->ends.source_port,
@@ -283,6 +290,7 @@ int record_close(struct flow *f, struct record *r, const char *detail, const cha
 {
 	struct worker *w = f->worker;
 	bind_policy(f, r);
+	flow_use_end(f, r);
 	struct audit_event e = event_of(f, r);
 	struct audit_entry entry;
 	assert(r->live);

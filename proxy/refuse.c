@@ -32,6 +32,7 @@ static int refusal_write(
 		.hint = r->hint,
 		.allow = allow,
 		.request_id = record->request_id,
+		.budget = r->budget,
 		.head = head_asked(f, r),
 	};
 	return denial_write(&d, &f->client->out);
@@ -63,6 +64,7 @@ enum flow_progress flow_refuse(struct flow *f, const struct refusal *r)
 	char allow[RECORD_SUGGESTION_BYTES] = "";
 	size_t from = buf_len(&f->client->out);
 	struct record *record = flow_record(f);
+	flow_uncount_unsent(f);
 	if (r->unrecorded)
 		record = &f->connect_record;
 	else if (record == NULL) {
@@ -79,6 +81,14 @@ enum flow_progress flow_refuse(struct flow *f, const struct refusal *r)
 	if (f->cut || f->client->broken)
 		return flow_over(f, NULL);
 	return flow_move(f, FLOW_REFUSE);
+}
+
+enum flow_progress flow_give_up(struct flow *f, const struct refusal *r)
+{
+	/* Bytes of a tunnel that TLS does not end in are nobody's answer. */
+	if (f->x.answered || (f->tunnel && !f->open))
+		return flow_reset(f, r->reason, r->message);
+	return flow_refuse(f, r);
 }
 
 enum flow_progress flow_refuse_fault(
@@ -121,7 +131,10 @@ enum flow_progress flow_upstream_failed(struct flow *f, const struct flow_fault 
 {
 	dial_free(ptr_take(f->dial));
 	stream_reset(ptr_take(f->upstream));
-	if (f->tunnel && !f->open && f->state != FLOW_RESOLVE)
+	bool established = f->tunnel && !f->open && f->state != FLOW_RESOLVE;
+	if (established && f->transport == POLICY_SPLICE)
+		return flow_splice_failed(f, fault);
+	if (established && f->transport == POLICY_INSPECT)
 		return keep_fault(f, fault);
 	struct refusal r = {.reason = fault->reason,
 		.status = fault->status,

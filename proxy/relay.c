@@ -19,6 +19,8 @@ enum relay {
 enum flow_progress flow_exchange_begin(struct flow *f)
 {
 	struct stream *u = f->upstream;
+	if (!f->x.repeated && !flow_spend_up(f, buf_len(&f->head)))
+		return flow_use_spent(f, BUDGET_UP); /* others were faster */
 	if (buf_append(&u->out, buf_slice(&f->head)) < 0)
 		return flow_reset(f, REASON_ERROR_INTERNAL, "out of memory");
 	f->request_record.bytes_out += buf_len(&f->head);
@@ -27,13 +29,15 @@ enum flow_progress flow_exchange_begin(struct flow *f)
 	return flow_move(f, FLOW_EXCHANGE);
 }
 
-/** Refuse if nothing was answered yet, else cut. */
 static enum relay give_up(struct flow *f, const struct refusal *r)
 {
-	if (f->x.answered)
-		(void)flow_reset(f, r->reason, r->message); /* the flow is over either way */
-	else
-		(void)flow_refuse(f, r);
+	(void)flow_give_up(f, r); /* the exchange is over either way */
+	return RELAY_OVER;
+}
+
+static enum relay spent(struct flow *f, enum budget_kind kind)
+{
+	(void)flow_use_spent(f, kind); /* the exchange is over either way */
 	return RELAY_OVER;
 }
 
@@ -94,8 +98,13 @@ static enum relay request_piece(struct flow *f)
 		return out_of_memory(f);
 	if (result == BODY_DONE && body_append_end(&x->request_writer, &u->out) < 0)
 		return out_of_memory(f);
+	size_t grew = buf_len(&u->out) - before;
+	if (!flow_spend_up(f, grew)) {
+		buf_drop_end(&u->out, grew);
+		return spent(f, BUDGET_UP);
+	}
 	x->request_done = result == BODY_DONE;
-	f->request_record.bytes_out += buf_len(&u->out) - before;
+	f->request_record.bytes_out += grew;
 	buf_consume(&c->in, used);
 	if (result != BODY_MORE)
 		return RELAY_MOVED;
@@ -122,25 +131,47 @@ static enum relay relay_request(struct flow *f)
 	return moved;
 }
 
+/** The host agrees to WebSocket, which was asked for and allowed: from here on frames pass, as bytes. */
+static enum relay switch_protocol(struct flow *f, const struct http1_response *r)
+{
+	struct http1_recipient to = {.minor = f->x.client_minor, .switched = true};
+	struct body_framing framing;
+	struct buf *out = &f->client->out;
+	size_t before = buf_len(out);
+	if (f->x.accept[0] == '\0' || !websocket_switches(r, f->x.accept))
+		return upstream_failed(f, "the host switched to a protocol that was not asked for");
+	if (http1_write_response(r, &to, &framing, out) < 0)
+		return out_of_memory(f);
+	if (!flow_spend_down(f, buf_len(out) - before)) {
+		buf_drop_end(out, buf_len(out) - before);
+		return spent(f, BUDGET_DOWN);
+	}
+	f->x.answered = true;
+	f->request_record.status = r->status;
+	f->request_record.bytes_in += buf_len(out) - before;
+	buf_consume(&f->upstream->in, r->head.len);
+	buf_fini(&f->head);
+	(void)flow_passage_begin(f); /* the exchange is over */
+	return RELAY_OVER;
+}
+
 /** 1xx: 100 once to who waits for it, 103 to who can read it, others dropped. */
 static enum relay interim(struct flow *f, const struct http1_response *r)
 {
 	struct exchange *x = &f->x;
 	bool pass = x->client_minor >= 1 &&
 		((r->status == 100 && x->expects_continue) || r->status == 103);
-	if (r->status == 101 || ++x->interims > INTERIM_MAX)
-		return upstream_failed(f,
-			r->status == 101 ? "the host switched protocols without being asked"
-					 : "the host sends interim responses without end");
+	if (r->status == 101)
+		return switch_protocol(f, r);
+	if (++x->interims > INTERIM_MAX)
+		return upstream_failed(f, "the host sends interim responses without end");
 	if (r->status == 100)
 		x->expects_continue = false;
 	if (pass) {
 		struct http1_recipient to = {.minor = x->client_minor};
 		struct body_framing framing;
-		size_t before = buf_len(&f->client->out);
 		if (http1_write_response(r, &to, &framing, &f->client->out) < 0)
 			return out_of_memory(f);
-		f->request_record.bytes_in += buf_len(&f->client->out) - before;
 	}
 	buf_consume(&f->upstream->in, r->head.len);
 	x->scan = (struct http1_scan){0};
@@ -170,6 +201,12 @@ static enum relay answer(struct flow *f, const struct http1_response *r)
 	struct http1_recipient to = {.minor = x->client_minor, .close = x->client_close};
 	if (http1_write_response(r, &to, &framing, &f->client->out) < 0)
 		return out_of_memory(f);
+	uint64_t body = framing.kind == BODY_LENGTH ? framing.length : 0;
+	if (buf_len(&f->client->out) - before + body >
+		budget_down_room(&f->use, uv_now(&f->worker->loop))) {
+		buf_drop_end(&f->client->out, buf_len(&f->client->out) - before);
+		return spent(f, BUDGET_DOWN);
+	}
 	x->client_close |= framing.kind == BODY_UNTIL_CLOSE;
 	x->upstream_close = r->head.close;
 	x->answered = true;
@@ -179,7 +216,6 @@ static enum relay answer(struct flow *f, const struct http1_response *r)
 	(void)slice_copy(slice_part(type, 0, RECORD_TYPE_BYTES - 1), f->request_record.content_type,
 		RECORD_TYPE_BYTES); /* cut to fit */
 	f->request_record.status = r->status;
-	f->request_record.bytes_in += buf_len(&f->client->out) - before;
 	buf_consume(&f->upstream->in, r->head.len);
 	return RELAY_MOVED;
 }
@@ -199,6 +235,7 @@ static bool may_retry(const struct flow *f)
 static enum relay retry(struct flow *f)
 {
 	f->x.reused = false;
+	f->x.repeated = true;
 	f->x.scan = (struct http1_scan){0};
 	f->request_record.bytes_out = 0;
 	flow_drop_upstream(f);
@@ -279,13 +316,16 @@ static enum relay relay_response(struct flow *f)
 		enum relay here = RELAY_WAIT;
 		if (!f->x.answered)
 			here = response_head(f);
-		else if (stream_room(f->client) > 0) {
+		else if (stream_room(f->client) > 0)
 			here = response_piece(f);
-			if (here != RELAY_OVER)
-				f->request_record.bytes_in += buf_len(&f->client->out) - before;
-		}
 		if (here == RELAY_OVER)
 			return RELAY_OVER;
+		size_t grew = buf_len(&f->client->out) - before;
+		if (!flow_spend_down(f, grew)) {
+			buf_drop_end(&f->client->out, grew);
+			return spent(f, BUDGET_DOWN);
+		}
+		f->request_record.bytes_in += grew;
 		if (here == RELAY_WAIT)
 			break;
 		moved = RELAY_MOVED;
@@ -301,6 +341,7 @@ static enum flow_progress exchange_end(struct flow *f)
 	const char *detail = x->request_done ? NULL : "answered before the request was complete";
 	(void)record_close(f, &f->request_record, detail, NULL); /* has a slot, so there is room */
 	buf_fini(&f->head);
+	x->answered = false; /* as the next request is not */
 	/* Bytes behind a complete response answer nothing: they and their connection are dropped. */
 	if (x->upstream_close || !x->request_done || buf_len(&u->in) > 0 || u->ended || u->broken ||
 		u->mute)

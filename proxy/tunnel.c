@@ -12,11 +12,15 @@ enum flow_progress flow_step_establish(struct flow *f)
 		return flow_reset(f, REASON_ERROR_INTERNAL, "out of memory");
 	(void)stream_flush(c); /* what is left shows below */
 	if (c->broken || c->mute)
-		return flow_over(f, "the client went away before TLS began");
+		return flow_over(f, "the client went away before it got an answer");
 	if (buf_len(&c->out) > 0)
 		return FLOW_WAIT;
 	c->readable = true;
 	stream_trim(c);
+	if (f->transport == POLICY_TCP)
+		return flow_passage_begin(f);
+	if (f->transport == POLICY_SPLICE)
+		return flow_move(f, FLOW_SPLICE_HELLO);
 	/* The client is busy with its ClientHello: a good moment for the 24 ms that the roots take, once. */
 	struct failure why = {0};
 	(void)tls_upstream_context_load(f->worker->tls_world, &why); /* the session says it again */

@@ -18,12 +18,11 @@ static enum flow_progress fail(
 	return flow_upstream_failed(f, &fault);
 }
 
-/** Next, with the way open: a new tunnel is told so first, everything else connects. */
+/** Next, with the way open: a new tunnel for TLS is told so first, everything else connects. */
 static enum flow_progress admitted(struct flow *f)
 {
-	if (f->tunnel && !f->open)
-		return flow_move(f, FLOW_ESTABLISH);
-	return flow_move(f, FLOW_DIAL);
+	bool first = f->tunnel && !f->open && f->transport != POLICY_TCP;
+	return flow_move(f, first ? FLOW_ESTABLISH : FLOW_DIAL);
 }
 
 static void note_refused(struct flow *f, const struct address *a)
@@ -46,10 +45,11 @@ static bool worse(enum reason a, enum reason b)
 	return a == REASON_DENY_ADDRESS_METADATA && b != REASON_DENY_ADDRESS_METADATA;
 }
 
-/** The rule by which an address is judged: the request's; for a tunnel that has none yet, any that opens it. */
+/** The rule by which an address is judged: the request's; for a tunnel whose requests will have their own, any that opens it. */
 static const struct rule *rule_for(const struct flow *f, const struct address *a)
 {
-	if (!f->tunnel || f->open || reason_allows(policy_admit_address(f->rule, a)))
+	if (!f->tunnel || f->open || f->transport != POLICY_INSPECT ||
+		reason_allows(policy_admit_address(f->rule, a)))
 		return f->rule;
 	const struct policy_question q = {
 		.host = &f->host, .port = f->port, .scheme = f->scheme, .now_ms = clock_wall_ms()};
@@ -166,6 +166,10 @@ static enum flow_progress connected(struct flow *f, int fd)
 		return fail(f, REASON_ERROR_INTERNAL, NULL, "out of memory");
 	if (f->policy != f->worker->policy && flow_revoke(f))
 		return FLOW_AGAIN; /* as above, while it was dialled */
+	if (f->tunnel && f->transport == POLICY_SPLICE)
+		return flow_splice_begin(f);
+	if (f->tunnel && f->transport == POLICY_TCP)
+		return flow_move(f, FLOW_ESTABLISH);
 	if (f->scheme == POLICY_SCHEME_HTTP)
 		return flow_exchange_begin(f);
 	if (tls_session_new_upstream(f->worker->tls_world, fd, &f->host, &session, &why) < 0) {

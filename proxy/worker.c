@@ -213,6 +213,7 @@ static void worker_end(struct worker *w)
 	tls_upstream_context_free(w->tls_world);
 	tls_server_context_free(w->tls_sandbox);
 	leaf_key_free(w->leaf_key);
+	pipe_pool_close(&w->pipes);
 	guard_close(&w->guard);
 	fd_close(&w->spare_fd);
 	prepared_drop(&w->prepared);

@@ -6,6 +6,7 @@
 #include "proxy/http1.h"
 #include "proxy/ident.h"
 #include "proxy/keeper_client.h"
+#include "proxy/pipe.h"
 #include "proxy/prepared.h"
 #include "proxy/resolve.h"
 #include "proxy/snapshot.h"
@@ -30,6 +31,7 @@ struct worker {
 	struct keeper_client *keeper;
 	struct tls_upstream_context *tls_world;
 	struct tls_server_context *tls_sandbox;
+	struct pipe_pool pipes;
 	struct flow *ready; /* flows that used up their turn */
 	struct flow **ready_end;
 	uint64_t connections; /* accepted so far; numbers them */
