@@ -3,9 +3,7 @@
 #define ECLUSA_PROXY_BUDGET_TABLE_H
 
 #include "proxy/budget.h"
-
-#define BUDGET_COUNTERS_MAX  65536 /* of one worker's sandboxes together */
-#define BUDGET_SANDBOXES_MAX 4096
+#include "proxy/limits.h"
 
 /** All zero: free. Outlives the process. */
 struct budget_counter {

@@ -46,6 +46,10 @@
 #define KEEPER_REQUESTS_MAX   1024 /* names that wait for the keeper at once */
 #define AUDIT_RAW_HOST_BYTES  512  /* kept of a target that is not valid */
 
+/* Budgets */
+#define BUDGET_COUNTERS_MAX  65536 /* rules in use, of all sandboxes of a worker */
+#define BUDGET_SANDBOXES_MAX 4096  /* of a worker */
+
 /** Deadlines and counts that a setting changes; one copy a worker, constant once it runs. */
 struct limits {
 	uint32_t connections;   /* of one sandbox at once */
