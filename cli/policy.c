@@ -6,6 +6,7 @@
 #include "common/clock.h"
 #include "policy/value.h"
 
+#include <stddef.h>
 #include <stdio.h>
 
 struct policy_tool {
@@ -19,28 +20,35 @@ struct policy_tool {
 
 static const struct policy_tool tools[] = {
 	{"lint",
-		"[--strict] [--at DATE] [--observed AUDIT] [--sarif] PATH...\n"
+		"[--strict] [--at DATE] [--observed AUDIT] [--trust KEY] [--sarif] PATH...\n"
 		"      check policy text: syntax, groups and profiles, expect lines, rules that never "
 		"decide,\n"
 		"      contradict one another or end soon; --strict: a rule that has ended is an error;\n"
 		"      --observed: name rules that neither an expect line nor this audit log hits",
 		POLICY_OPTION_STRICT | POLICY_OPTION_SARIF | POLICY_OPTION_AT |
-			POLICY_OPTION_OBSERVED,
+			POLICY_OPTION_OBSERVED | POLICY_OPTION_TRUST,
 		1, SIZE_MAX, policy_lint},
-	{"test", "PATH...\n      judge the expect lines alone, and count them", 0, 1, SIZE_MAX,
-		policy_test},
+	{"test", "[--trust KEY] PATH...\n      judge the expect lines alone, and count them",
+		POLICY_OPTION_TRUST, 1, SIZE_MAX, policy_test},
 	{"explain",
-		"[--policy PATH | --allow RULE...] [--at DATE] [PROFILE] METHOD URL\n"
+		"[--policy PATH [--trust KEY] | --allow RULE...] [--at DATE] [PROFILE] METHOD URL\n"
 		"      verdict and rule for one request, near misses, the smallest edit that allows it",
-		POLICY_OPTION_POLICY | POLICY_OPTION_ALLOW | POLICY_OPTION_AT, 2, 3,
-		policy_explain_request},
-	{"show", "[--profile NAME] PATH\n      effective rules, in one spelling, with their places",
-		POLICY_OPTION_PROFILE, 1, 1, policy_show},
+		POLICY_OPTION_POLICY | POLICY_OPTION_ALLOW | POLICY_OPTION_AT | POLICY_OPTION_TRUST,
+		2, 3, policy_explain_request},
+	{"show",
+		"[--profile NAME] [--trust KEY] PATH\n      effective rules, in one spelling, with their places",
+		POLICY_OPTION_PROFILE | POLICY_OPTION_TRUST, 1, 1, policy_show},
 	{"diff",
 		"[--at DATE] OLD NEW\n      decisions that change; status 1 when anything becomes wider",
 		POLICY_OPTION_AT, 2, 2, policy_diff_files},
 	{"fmt", "[--check | --write] PATH...\n      one layout: print it, say which files differ, or write it back",
 		POLICY_OPTION_CHECK | POLICY_OPTION_WRITE, 1, SIZE_MAX, policy_fmt},
+	{"sign",
+		"--key KEY PATH\n      write a manifest of what loads, and its signature, beside the policy",
+		POLICY_OPTION_KEY, 1, 1, policy_sign},
+	{"verify",
+		"[--trust KEY] PATH...\n      was this signed by a key that is trusted, here or by the configuration?",
+		POLICY_OPTION_TRUST, 1, SIZE_MAX, policy_verify},
 };
 
 static int print_help(void)
@@ -88,44 +96,46 @@ static bool take_flag(const struct policy_tool *tool, const char *word, struct p
 	return flag != NULL;
 }
 
-/** The option that takes a value, or 0. */
-static unsigned valued_option(const struct policy_tool *tool, const char *word)
+/** Options with a value. */
+static const struct valued {
+	const char *word;
+	enum policy_option option;
+	size_t member; /* of struct policy_words: the text that it sets, once; 0: see take_value() */
+} valued[] = {
+	{"--policy", POLICY_OPTION_POLICY, offsetof(struct policy_words, policy)},
+	{"--profile", POLICY_OPTION_PROFILE, offsetof(struct policy_words, profile)},
+	{"--observed", POLICY_OPTION_OBSERVED, offsetof(struct policy_words, observed)},
+	{"--key", POLICY_OPTION_KEY, offsetof(struct policy_words, key)},
+	{"--allow", POLICY_OPTION_ALLOW, 0},
+	{"--trust", POLICY_OPTION_TRUST, 0},
+	{"--at", POLICY_OPTION_AT, 0},
+};
+
+/** The option of this tool that takes a value, or NULL. */
+static const struct valued *valued_option(const struct policy_tool *tool, const char *word)
 {
-	static const struct {
-		const char *word;
-		enum policy_option option;
-	} options[] = {
-		{"--policy", POLICY_OPTION_POLICY},
-		{"--allow", POLICY_OPTION_ALLOW},
-		{"--profile", POLICY_OPTION_PROFILE},
-		{"--at", POLICY_OPTION_AT},
-		{"--observed", POLICY_OPTION_OBSERVED},
-	};
-	for (size_t i = 0; i < array_size(options); i++) {
-		if (strcmp(word, options[i].word) == 0)
-			return tool->options & options[i].option;
+	for (size_t i = 0; i < array_size(valued); i++) {
+		if (strcmp(word, valued[i].word) == 0 && (tool->options & valued[i].option) != 0)
+			return &valued[i];
 	}
-	return 0;
+	return NULL;
 }
 
 /** @return 0, or POLICY_EXIT_UNREADABLE after saying why. */
-static int take_value(unsigned option, const char *value, struct policy_words *to)
+static int take_value(const struct valued *o, const char *value, struct policy_words *to)
 {
-	if (option == POLICY_OPTION_POLICY && to->policy != NULL)
-		return policy_usage("--policy stands twice", "");
-	if (option == POLICY_OPTION_PROFILE && to->profile != NULL)
-		return policy_usage("--profile stands twice", "");
-	if (option == POLICY_OPTION_POLICY)
-		to->policy = value;
-	if (option == POLICY_OPTION_PROFILE)
-		to->profile = value;
-	if (option == POLICY_OPTION_OBSERVED)
-		to->observed = value;
-	if (option == POLICY_OPTION_ALLOW)
+	const char **text = (const char **)((char *)to + o->member);
+	if (o->member != 0 && *text != NULL)
+		return policy_usage("an option stands twice: ", o->word);
+	if (o->member != 0)
+		*text = value;
+	if (o->option == POLICY_OPTION_ALLOW)
 		to->allow[to->allow_count++] = value;
-	if (option == POLICY_OPTION_AT && value_date(slice_of(value), &to->at_ms) != NULL)
+	if (o->option == POLICY_OPTION_TRUST)
+		to->trust[to->trust_count++] = value;
+	if (o->option == POLICY_OPTION_AT && value_date(slice_of(value), &to->at_ms) != NULL)
 		return policy_usage("--at takes YYYY-MM-DD, not ", value);
-	if (option == POLICY_OPTION_AT)
+	if (o->option == POLICY_OPTION_AT)
 		to->at_ms--; /* the last moment of that day */
 	return 0;
 }
@@ -137,17 +147,17 @@ static int take_words(
 	bool options = true;
 	to->words = argv;
 	for (int i = 1; i < argc; i++) {
-		unsigned option = options ? valued_option(tool, argv[i]) : 0;
+		const struct valued *option = options ? valued_option(tool, argv[i]) : NULL;
 		if (options && strcmp(argv[i], "--") == 0)
 			options = false;
-		else if (option != 0 && i + 1 == argc)
+		else if (option != NULL && i + 1 == argc)
 			return policy_usage("a value is missing after ", argv[i]);
-		else if (option != 0 && take_value(option, argv[++i], to) != 0)
+		else if (option != NULL && take_value(option, argv[++i], to) != 0)
 			return POLICY_EXIT_UNREADABLE;
-		else if (option == 0 && options && argv[i][0] == '-' &&
+		else if (option == NULL && options && argv[i][0] == '-' &&
 			!take_flag(tool, argv[i], to))
 			return policy_usage("unknown option ", argv[i]);
-		else if (option == 0 && !(options && argv[i][0] == '-'))
+		else if (option == NULL && !(options && argv[i][0] == '-'))
 			argv[to->word_count++] = argv[i]; /* word_count < i */
 	}
 	if (to->word_count < tool->words_min || to->word_count > tool->words_max)
@@ -157,9 +167,10 @@ static int take_words(
 
 static int run_tool(const struct policy_tool *tool, int argc, char **argv)
 {
-	auto_free const char **allow = calloc((size_t)argc, sizeof(*allow));
-	struct policy_words words = {.allow = allow, .at_ms = clock_wall_ms()};
-	if (allow == NULL)
+	auto_free const char **lists = calloc(2 * (size_t)argc, sizeof(*lists));
+	struct policy_words words = {
+		.allow = lists, .trust = lists + argc, .at_ms = clock_wall_ms()};
+	if (lists == NULL)
 		return policy_usage("out of memory", "");
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)

@@ -22,6 +22,8 @@ enum policy_option {
 	POLICY_OPTION_STRICT = 64,    /* --strict */
 	POLICY_OPTION_SARIF = 128,    /* --sarif */
 	POLICY_OPTION_OBSERVED = 256, /* --observed PATH */
+	POLICY_OPTION_TRUST = 512,    /* --trust KEY, again and again */
+	POLICY_OPTION_KEY = 1024,     /* --key KEY */
 };
 
 /** A command line taken apart. Words point into argv. */
@@ -31,12 +33,15 @@ struct policy_words {
 	bool write;
 	bool strict;
 	bool sarif;
-	const char *policy; /* NULL when not given; likewise profile, observed */
+	const char *policy; /* NULL when not given; likewise profile, observed, key */
 	const char *profile;
 	const char *observed;
+	const char *key;
 	uint64_t at_ms;     /* the moment that is asked about: the end of --at's day, or now */
 	const char **allow; /* into argv */
 	size_t allow_count;
+	const char **trust; /* likewise */
+	size_t trust_count;
 	char **words; /* those that are no options */
 	size_t word_count;
 };
@@ -50,6 +55,8 @@ policy_tool_run policy_explain_request;
 policy_tool_run policy_show;
 policy_tool_run policy_diff_files;
 policy_tool_run policy_fmt;
+policy_tool_run policy_sign;
+policy_tool_run policy_verify;
 
 /** 200,000 effective rules, and their places. */
 #define POLICY_OUTPUT_BYTES_MAX ((size_t)256 << 20)
@@ -61,10 +68,11 @@ int policy_usage(const char *what, const char *arg);
 void policy_print_finding(const struct policy_diagnostic *d, struct buf *out, struct json *json);
 
 /**
- * Read and compile @path. @report (may not be NULL) gets the findings. @return 0; -EINVAL with errors in the
- * report; another negative errno after a line on stderr.
+ * Read @path, ask for a signature where there is --trust, and compile it. @report (may not be NULL) gets the
+ * findings. @return 0; -EINVAL with errors in the report; another negative errno after a line on stderr.
  */
-int policy_load(const char *path, struct policy **ret, struct policy_report *report);
+int policy_load(const struct policy_words *words, const char *path, struct policy **ret,
+	struct policy_report *report);
 /**
  * As policy_load(), for a tool that can only work on a good policy: from --policy or --allow when @path is
  * NULL. Findings go to stderr. @return the policy or NULL.

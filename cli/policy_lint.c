@@ -72,7 +72,7 @@ static void lint_path(struct lint_run *run, const char *path)
 {
 	struct policy *policy = NULL;
 	auto_free struct policy_report *report = calloc(1, sizeof(*report));
-	int r = report == NULL ? -ENOMEM : policy_load(path, &policy, report);
+	int r = report == NULL ? -ENOMEM : policy_load(run->words, path, &policy, report);
 	struct lint_options options = {
 		run->words->at_ms, run->words->strict, run->words->observed != NULL};
 	if (r == 0)

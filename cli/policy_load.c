@@ -3,7 +3,8 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
-#include "policy/source.h"
+#include "policy/report.h"
+#include "policy/trust.h"
 
 #include <stdio.h>
 
@@ -24,15 +25,25 @@ void policy_print_finding(const struct policy_diagnostic *d, struct buf *out, st
 	json_object_end(json);
 }
 
-/** @rules are asked when @path is NULL. */
-static int load(const char *path, const char *const *rules, size_t rule_count, struct policy **ret,
+/** A policy, or the rules of --allow when @path is NULL. Here only --trust asks for a signature: drafts have none yet. */
+static int read_bundle(
+	const struct policy_words *words, const char *path, struct buf *to, struct failure *why)
+{
+	struct trust trust;
+	int r = trust_open(NULL, words->trust, words->trust_count, &trust, why);
+	if (r < 0)
+		return r;
+	return path != NULL ? trust_read_policy(&trust, path, to, NULL, why)
+			    : trust_read_rules(&trust, words->allow, words->allow_count, to, why);
+}
+
+int policy_load(const struct policy_words *words, const char *path, struct policy **ret,
 	struct policy_report *report)
 {
 	struct buf bundle;
 	struct failure why = {0};
 	buf_init(&bundle, POLICY_BUNDLE_BYTES_MAX);
-	int r = path != NULL ? policy_source_read(path, &bundle, &why)
-			     : policy_source_rules(rules, rule_count, &bundle, &why);
+	int r = read_bundle(words, path, &bundle, &why);
 	if (r == 0) {
 		r = policy_compile(buf_slice(&bundle), ret, report);
 		if (r < 0 && r != -EINVAL)
@@ -41,13 +52,12 @@ static int load(const char *path, const char *const *rules, size_t rule_count, s
 	buf_fini(&bundle);
 	if (why.code == 0)
 		return r;
+	if (why.code == -EKEYREJECTED && path != NULL) {
+		report_error(report, (struct place){path, 1, 1}, "untrusted", "%s", why.text);
+		return -EINVAL;
+	}
 	(void)fprintf(stderr, "eclusa policy: %s\n", why.text);
 	return why.code == -EINVAL ? -EIO : why.code; /* -EINVAL says that the report has errors */
-}
-
-int policy_load(const char *path, struct policy **ret, struct policy_report *report)
-{
-	return load(path, NULL, 0, ret, report);
 }
 
 struct policy *policy_load_good(const struct policy_words *words, const char *path)
@@ -59,7 +69,7 @@ struct policy *policy_load_good(const struct policy_words *words, const char *pa
 		return NULL;
 	if (path == NULL)
 		path = words->policy;
-	if (load(path, words->allow, words->allow_count, &policy, report) == 0)
+	if (policy_load(words, path, &policy, report) == 0)
 		return policy;
 	for (size_t i = 0; i < report->count; i++) {
 		if (report->items[i].severity == POLICY_ERROR)

@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 
 struct test_run {
+	const struct policy_words *words;
 	bool unreadable;
 	bool broken; /* some path does not load for other reasons */
 	size_t expects;
@@ -29,7 +30,7 @@ static void test_path(struct test_run *run, const char *path)
 {
 	struct policy *policy = NULL;
 	auto_free struct policy_report *report = calloc(1, sizeof(*report));
-	int r = report == NULL ? -ENOMEM : policy_load(path, &policy, report);
+	int r = report == NULL ? -ENOMEM : policy_load(run->words, path, &policy, report);
 	policy_free(policy);
 	if (r < 0 && r != -EINVAL)
 		run->unreadable = true;
@@ -55,7 +56,7 @@ static void end(struct test_run *run)
 
 int policy_test(const struct policy_words *words)
 {
-	struct test_run run = {.out = {.limit = 0}};
+	struct test_run run = {.words = words, .out = {.limit = 0}};
 	if (words->json) {
 		run.as_json = &run.json;
 		json_open(&run.json, &run.out);

@@ -61,6 +61,36 @@ int file_write_all(int fd, struct slice text)
 	return 0;
 }
 
+/** Make the names in the folder of @path durable. */
+static int sync_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	auto_free char *folder =
+		slash == NULL ? strdup(".") : strndup(path, (size_t)(slash - path) + 1);
+	if (folder == NULL)
+		return -ENOMEM;
+	auto_fd fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+int file_replace(const char *path, struct slice text, mode_t mode)
+{
+	auto_free char *temporary = NULL;
+	if (asprintf(&temporary, "%s.XXXXXX", path) < 0) {
+		temporary = NULL;
+		return -ENOMEM;
+	}
+	auto_fd fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int r = file_write_all(fd, text);
+	if (r == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0 || rename(temporary, path) < 0))
+		r = -errno;
+	if (r < 0)
+		(void)unlink(temporary); /* the first failure is the one to tell */
+	return r < 0 ? r : sync_folder(path);
+}
+
 int file_write_text(int dirfd, const char *path, const char *text)
 {
 	auto_fd fd = openat(dirfd, path, O_WRONLY | O_CLOEXEC | O_NOCTTY);

@@ -12,6 +12,11 @@ int file_read_fd(int fd, size_t limit, struct buf *to);
 int file_read(int dirfd, const char *path, size_t limit, struct buf *to);
 /** Write all of it, going on after short writes and EINTR; waits where @fd is non-blocking. */
 int file_write_all(int fd, struct slice text);
+/**
+ * Put a file in place as a whole, durably, or leave what was there: written beside under a name of its own, then renamed.
+ * @return 0 or negative errno.
+ */
+int file_replace(const char *path, struct slice text, mode_t mode);
 /** Write a short text to an existing file (sysctls, cgroups, uid maps). */
 int file_write_text(int dirfd, const char *path, const char *text);
 /** mkdir -p; new folders get @mode. @return 0 or negative errno. */

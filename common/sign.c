@@ -1,11 +1,13 @@
 /*
  * See sign.h. Everything happens in a library context of its own, which reads no configuration file: what OPENSSL_CONF
- * names can't change who is believed.
+ * names can't change who is believed. libcrypto is loaded when a key is met: linked, it would cost every start of
+ * eclusa a quarter of a millisecond of relocations, and few runs meet a key. A process that has it takes the one it has.
  */
 #include "common/sign.h"
 
 #include "common/digest.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <openssl/crypto.h>
@@ -13,14 +15,57 @@
 #include <openssl/pem.h>
 #include <stdlib.h>
 
-struct sign_key {
+#define LIBRARY "libcrypto.so.3"
+
+/* clang-format off */
+#define FUNCTIONS(f) \
+	f(OSSL_LIB_CTX_new) f(OSSL_LIB_CTX_free) f(BIO_new_mem_buf) f(BIO_free) \
+	f(PEM_read_bio_PrivateKey_ex) f(PEM_read_bio_PUBKEY_ex) \
+	f(EVP_PKEY_Q_keygen) f(EVP_PKEY_is_a) f(EVP_PKEY_free) \
+	f(EVP_PKEY_get_raw_public_key) f(EVP_PKEY_new_raw_public_key_ex) \
+	f(EVP_MD_CTX_new) f(EVP_MD_CTX_free) \
+	f(EVP_DigestSignInit_ex) f(EVP_DigestSign) f(EVP_DigestVerifyInit_ex) f(EVP_DigestVerify)
+/* clang-format on */
+
+/** The library's functions under their own names, and a context. */
+struct openssl {
+#define MEMBER(name) __typeof__(&(name)) name;
+	FUNCTIONS(MEMBER)
+#undef MEMBER
 	OSSL_LIB_CTX *context;
+};
+
+struct sign_key {
+	struct openssl openssl;
 	EVP_PKEY *key;
 };
 
 /** What stands before the 32 bytes of a public key in its DER form (RFC 8410, section 4). */
 static const unsigned char der_head[] = {
 	0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00};
+
+/** The library stays loaded: it has handlers for the end of the process. @return 0, -ELIBACC, -ENOMEM. */
+static int openssl_open(struct openssl *o)
+{
+	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	if (library == NULL)
+		return -ELIBACC;
+#define FIND(name)                                                                                 \
+	void *found_##name = dlsym(library, #name);                                                \
+	if (found_##name == NULL)                                                                  \
+		return -ELIBACC;                                                                   \
+	memcpy(&o->name, &found_##name, sizeof(o->name));
+	FUNCTIONS(FIND)
+#undef FIND
+	o->context = o->OSSL_LIB_CTX_new();
+	return o->context == NULL ? -ENOMEM : 0;
+}
+
+static void openssl_close(struct openssl *o)
+{
+	o->OSSL_LIB_CTX_free(o->context);
+	o->context = NULL;
+}
 
 /** Fill in the id of a key whose bytes are there. */
 static int name_public(struct sign_public *k)
@@ -45,32 +90,31 @@ static int no_password(char *to, int capacity, int writing, void *arg)
 	return -1;
 }
 
-static struct sign_key *key_empty(void)
+static int key_empty(struct sign_key **ret)
 {
 	struct sign_key *k = calloc(1, sizeof(*k));
-	if (k == NULL)
-		return NULL;
-	k->context = OSSL_LIB_CTX_new();
-	if (k->context != NULL)
-		return k;
-	free(k);
-	return NULL;
+	int r = k == NULL ? -ENOMEM : openssl_open(&k->openssl);
+	if (r < 0)
+		free(k);
+	else
+		*ret = k;
+	return r;
 }
 
 int sign_key_read(struct slice pem, struct sign_key **ret)
 {
 	bool password = false;
-	struct sign_key *k = key_empty();
-	if (pem.len > INT_MAX || k == NULL) {
-		sign_key_free(k);
-		return pem.len > INT_MAX ? -EINVAL : -ENOMEM;
-	}
-	BIO *bio = BIO_new_mem_buf(pem.ptr, (int)pem.len);
+	struct sign_key *k;
+	int r = pem.len > INT_MAX ? -EINVAL : key_empty(&k);
+	if (r < 0)
+		return r;
+	const struct openssl *o = &k->openssl;
+	BIO *bio = o->BIO_new_mem_buf(pem.ptr, (int)pem.len);
 	if (bio != NULL)
-		k->key = PEM_read_bio_PrivateKey_ex(
-			bio, NULL, no_password, &password, k->context, NULL);
-	BIO_free(bio);
-	if (k->key != NULL && EVP_PKEY_is_a(k->key, "ED25519") == 1) {
+		k->key = o->PEM_read_bio_PrivateKey_ex(
+			bio, NULL, no_password, &password, o->context, NULL);
+	o->BIO_free(bio);
+	if (k->key != NULL && o->EVP_PKEY_is_a(k->key, "ED25519") == 1) {
 		*ret = k;
 		return 0;
 	}
@@ -80,10 +124,11 @@ int sign_key_read(struct slice pem, struct sign_key **ret)
 
 int sign_key_new(struct sign_key **ret)
 {
-	struct sign_key *k = key_empty();
-	if (k == NULL)
-		return -ENOMEM;
-	k->key = EVP_PKEY_Q_keygen(k->context, NULL, "ED25519");
+	struct sign_key *k;
+	int r = key_empty(&k);
+	if (r < 0)
+		return r;
+	k->key = k->openssl.EVP_PKEY_Q_keygen(k->openssl.context, NULL, "ED25519");
 	if (k->key == NULL) {
 		sign_key_free(k);
 		return -EIO;
@@ -96,8 +141,8 @@ void sign_key_free(struct sign_key *k)
 {
 	if (k == NULL)
 		return;
-	EVP_PKEY_free(k->key); /* wipes */
-	OSSL_LIB_CTX_free(k->context);
+	k->openssl.EVP_PKEY_free(k->key); /* wipes */
+	openssl_close(&k->openssl);
 	free(k);
 }
 
@@ -105,8 +150,8 @@ int sign_key_public(const struct sign_key *k, struct sign_public *ret)
 {
 	struct sign_public made;
 	size_t len = sizeof(made.raw);
-	if (EVP_PKEY_get_raw_public_key(k->key, made.raw, &len) != 1 || len != sizeof(made.raw) ||
-		name_public(&made) < 0)
+	if (k->openssl.EVP_PKEY_get_raw_public_key(k->key, made.raw, &len) != 1 ||
+		len != sizeof(made.raw) || name_public(&made) < 0)
 		return -EIO;
 	*ret = made;
 	return 0;
@@ -117,13 +162,14 @@ int sign_make(
 {
 	unsigned char made[SIGN_SIGNATURE_BYTES];
 	size_t len = sizeof(made);
-	EVP_MD_CTX *md = EVP_MD_CTX_new();
+	const struct openssl *o = &k->openssl;
+	EVP_MD_CTX *md = o->EVP_MD_CTX_new();
 	if (md == NULL)
 		return -ENOMEM;
-	bool good = EVP_DigestSignInit_ex(md, NULL, NULL, k->context, NULL, k->key, NULL) == 1 &&
-		EVP_DigestSign(md, made, &len, (const unsigned char *)text.ptr, text.len) == 1 &&
+	bool good = o->EVP_DigestSignInit_ex(md, NULL, NULL, o->context, NULL, k->key, NULL) == 1 &&
+		o->EVP_DigestSign(md, made, &len, (const unsigned char *)text.ptr, text.len) == 1 &&
 		len == sizeof(made);
-	EVP_MD_CTX_free(md);
+	o->EVP_MD_CTX_free(md);
 	if (!good)
 		return -EIO;
 	memcpy(ret, made, sizeof(made));
@@ -132,23 +178,24 @@ int sign_make(
 
 int sign_public_read(struct slice pem, struct sign_public *ret)
 {
+	struct openssl o;
 	struct sign_public made;
 	size_t len = sizeof(made.raw);
 	bool password = false;
-	if (pem.len > INT_MAX)
-		return -EINVAL;
-	OSSL_LIB_CTX *context = OSSL_LIB_CTX_new();
-	BIO *bio = context == NULL ? NULL : BIO_new_mem_buf(pem.ptr, (int)pem.len);
+	int r = pem.len > INT_MAX ? -EINVAL : openssl_open(&o);
+	if (r < 0)
+		return r;
+	BIO *bio = o.BIO_new_mem_buf(pem.ptr, (int)pem.len);
 	EVP_PKEY *key = bio == NULL
 		? NULL
-		: PEM_read_bio_PUBKEY_ex(bio, NULL, no_password, &password, context, NULL);
-	int r = bio == NULL ? -ENOMEM : -EINVAL;
-	if (key != NULL && EVP_PKEY_is_a(key, "ED25519") == 1 &&
-		EVP_PKEY_get_raw_public_key(key, made.raw, &len) == 1 && len == sizeof(made.raw))
+		: o.PEM_read_bio_PUBKEY_ex(bio, NULL, no_password, &password, o.context, NULL);
+	r = bio == NULL ? -ENOMEM : -EINVAL;
+	if (key != NULL && o.EVP_PKEY_is_a(key, "ED25519") == 1 &&
+		o.EVP_PKEY_get_raw_public_key(key, made.raw, &len) == 1 && len == sizeof(made.raw))
 		r = name_public(&made);
-	EVP_PKEY_free(key);
-	BIO_free(bio);
-	OSSL_LIB_CTX_free(context);
+	o.EVP_PKEY_free(key);
+	o.BIO_free(bio);
+	openssl_close(&o);
 	if (r == 0)
 		*ret = made;
 	return r;
@@ -156,21 +203,24 @@ int sign_public_read(struct slice pem, struct sign_public *ret)
 
 int sign_verify(const struct sign_public *k, struct slice text, struct slice signature)
 {
+	struct openssl o;
 	if (signature.len != SIGN_SIGNATURE_BYTES)
 		return -EKEYREJECTED;
-	OSSL_LIB_CTX *context = OSSL_LIB_CTX_new();
-	EVP_MD_CTX *md = EVP_MD_CTX_new();
-	EVP_PKEY *key = context == NULL || md == NULL
-		? NULL
-		: EVP_PKEY_new_raw_public_key_ex(context, "ED25519", NULL, k->raw, sizeof(k->raw));
-	int r = context == NULL || md == NULL ? -ENOMEM : -EIO;
-	if (key != NULL && EVP_DigestVerifyInit_ex(md, NULL, NULL, context, NULL, key, NULL) == 1)
-		r = EVP_DigestVerify(md, (const unsigned char *)signature.ptr, signature.len,
+	int r = openssl_open(&o);
+	if (r < 0)
+		return r;
+	EVP_MD_CTX *md = o.EVP_MD_CTX_new();
+	EVP_PKEY *key = o.EVP_PKEY_new_raw_public_key_ex(
+		o.context, "ED25519", NULL, k->raw, sizeof(k->raw));
+	r = md == NULL ? -ENOMEM : -EIO;
+	if (md != NULL && key != NULL &&
+		o.EVP_DigestVerifyInit_ex(md, NULL, NULL, o.context, NULL, key, NULL) == 1)
+		r = o.EVP_DigestVerify(md, (const unsigned char *)signature.ptr, signature.len,
 			    (const unsigned char *)text.ptr, text.len) == 1
 			? 0
 			: -EKEYREJECTED;
-	EVP_MD_CTX_free(md);
-	EVP_PKEY_free(key);
-	OSSL_LIB_CTX_free(context);
+	o.EVP_MD_CTX_free(md);
+	o.EVP_PKEY_free(key);
+	openssl_close(&o);
 	return r;
 }

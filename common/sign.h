@@ -20,6 +20,8 @@ struct sign_public {
 
 struct sign_key; /* a private key; wiped when freed */
 
+/* All that load the library fail with -ELIBACC, too: it is not there. */
+
 /** @return 0; -EINVAL: no PEM, or no Ed25519 key; -EACCES: the key needs a password; -ENOMEM. */
 int sign_key_read(struct slice pem, struct sign_key **ret);
 /** A new one from the kernel's randomness. @return 0, -EIO, -ENOMEM. */
