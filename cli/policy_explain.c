@@ -65,6 +65,8 @@ static void print_lines(struct explain_answer *a)
 	(void)buf_printf(&a->out, "%s  %s %s  (profile %s)\n", reason_code(v->reason),
 		slice_escape(a->ask->question.method, method, sizeof(method)),
 		slice_escape(a->url, url, sizeof(url)), profile_name(a->profile));
+	if (v->reason == REASON_OBSERVE_WOULD_DENY)
+		(void)buf_printf(&a->out, "  enforced it is %s\n", reason_code(v->would));
 	if (v->detail[0] != '\0')
 		(void)buf_printf(&a->out, "  %s\n", v->detail);
 	if (v->rule != NULL) {
@@ -149,6 +151,8 @@ static void print_json(struct explain_answer *a)
 	json_object(&j, NULL);
 	json_text(&j, "verdict", reason_allows(v->reason) ? "allow" : "deny");
 	json_text(&j, "reason", reason_code(v->reason));
+	if (v->reason == REASON_OBSERVE_WOULD_DENY)
+		json_text(&j, "would", reason_code(v->would));
 	json_text(&j, "detail", v->detail);
 	json_text(&j, "profile", profile_name(a->profile));
 	json_text(&j, "effective", profile_digest(a->profile));

@@ -114,15 +114,15 @@ static void answer(enum reason reason, const char *why, struct policy_verdict *r
 	(void)snprintf(ret->detail, sizeof(ret->detail), "%s", why);
 }
 
-void policy_ask_decide(
-	const struct profile *p, const struct policy_ask *ask, struct policy_verdict *ret)
+static void decide(const struct profile *p, const struct policy_ask *ask,
+	const struct policy_question *q, struct policy_verdict *ret)
 {
 	if (ask->refused != REASON_ALLOW_RULE) {
 		answer(ask->refused, ask->why, ret);
 		return;
 	}
 	if (ask->tunnel) {
-		policy_decide_host(p, &ask->question, ret);
+		policy_decide_host(p, q, ret);
 		if (ask->connect || !reason_allows(ret->reason) ||
 			ret->rule->transport == POLICY_SPLICE)
 			return; /* what a splice carries is not judged */
@@ -135,5 +135,19 @@ void policy_ask_decide(
 	if (ask->path_refused != REASON_ALLOW_RULE)
 		answer(ask->path_refused, ask->why, ret);
 	else
-		policy_decide(p, &ask->question, ret);
+		policy_decide(p, q, ret);
+}
+
+void policy_ask_decide(
+	const struct profile *p, const struct policy_ask *ask, struct policy_verdict *ret)
+{
+	decide(p, ask, &ask->question, ret);
+}
+
+void policy_ask_enforce(
+	const struct profile *p, const struct policy_ask *ask, struct policy_verdict *ret)
+{
+	struct policy_question q = ask->question;
+	q.enforce = true;
+	decide(p, ask, &q, ret);
 }

@@ -30,4 +30,8 @@ void policy_ask_init(
 void policy_ask_decide(
 	const struct profile *p, const struct policy_ask *ask, struct policy_verdict *ret);
 
+/** The same as if nothing was observed. */
+void policy_ask_enforce(
+	const struct profile *p, const struct policy_ask *ask, struct policy_verdict *ret);
+
 #endif

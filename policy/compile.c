@@ -1,4 +1,5 @@
 /* From a bundle to a policy: every step in its order, and the checks that need the whole. */
+#include "policy/conflict.h"
 #include "policy/expect.h"
 #include "policy/resolve.h"
 #include "policy/source.h"
@@ -162,6 +163,7 @@ static int resolve_sections(struct compiler *c)
 		int r = resolver_profile(&c->resolver, s, p);
 		if (r < 0)
 			return r;
+		conflict_check(p, c->tree.report);
 		if (clean && c->tree.report->errors == before)
 			judge_expects(c, s, p);
 	}

@@ -11,8 +11,26 @@ static size_t labels_of(struct slice name)
 	return count;
 }
 
+/** An address is not a name: of these two kinds, hosts of one are never hosts of the other. */
+static bool other_world(const struct rule_entry *a, const struct rule_entry *b)
+{
+	return (a->kind == PATTERN_ADDRESS) != (b->kind == PATTERN_ADDRESS);
+}
+
+static bool prefix_covers(const struct rule_entry *wide, const struct rule_entry *narrow)
+{
+	return wide->prefix.bits <= narrow->prefix.bits &&
+		cidr_contains(&wide->prefix, &narrow->prefix.base);
+}
+
 static bool covers_host(const struct rule_entry *wide, const struct rule_entry *narrow)
 {
+	if (other_world(wide, narrow))
+		return false;
+	if (wide->kind == PATTERN_ADDRESS)
+		return prefix_covers(wide, narrow);
+	if (wide->kind == PATTERN_ANY || narrow->kind == PATTERN_ANY)
+		return wide->kind == PATTERN_ANY;
 	if (slice_equal(wide->name, narrow->name))
 		return wide->kind == narrow->kind || wide->kind == PATTERN_TREE ||
 			(wide->kind == PATTERN_BELOW && narrow->kind == PATTERN_LABEL);
@@ -184,7 +202,7 @@ bool cover_paths_meet(struct slice a, struct slice b)
 	}
 }
 
-static bool hosts_tie(const struct rule_entry *a, const struct rule_entry *b)
+bool cover_hosts_tie(const struct rule_entry *a, const struct rule_entry *b)
 {
 	bool any_depth = (a->kind == PATTERN_BELOW || a->kind == PATTERN_TREE) &&
 		(b->kind == PATTERN_BELOW || b->kind == PATTERN_TREE);
@@ -249,6 +267,12 @@ static bool hosts_nest(const struct rule_entry *wide, const struct rule_entry *n
 
 static bool hosts_meet(const struct rule_entry *a, const struct rule_entry *b)
 {
+	if (other_world(a, b))
+		return false;
+	if (a->kind == PATTERN_ADDRESS)
+		return prefix_covers(a, b) || prefix_covers(b, a);
+	if (a->kind == PATTERN_ANY || b->kind == PATTERN_ANY)
+		return true;
 	if (!slice_equal(a->name, b->name))
 		return hosts_nest(a, b) || hosts_nest(b, a);
 	bool a_own = a->kind == PATTERN_EXACT || a->kind == PATTERN_TREE;
@@ -288,6 +312,6 @@ bool cover_requests_meet(const struct rule_entry *a, const struct rule_entry *b)
 
 bool cover_ties(const struct rule_entry *a, const struct rule_entry *b)
 {
-	return hosts_tie(a, b) && methods_tie(a, b) && ports_meet(a, b) && schemes_meet(a, b) &&
-		paths_tie(a, b);
+	return cover_hosts_tie(a, b) && methods_tie(a, b) && ports_meet(a, b) &&
+		schemes_meet(a, b) && paths_tie(a, b);
 }

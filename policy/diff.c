@@ -56,23 +56,27 @@ static int compare_rules(const void *a, const void *b)
 	return order != 0 ? order : strcmp(left->effect, right->effect);
 }
 
+static int take_rule(struct differ *d, const struct rule_entry *r, bool is_new, struct buf *text)
+{
+	buf_clear(text);
+	char *effect = canonical_effect(&r->rule, text) < 0 ? NULL : slice_dup(buf_slice(text));
+	if (effect == NULL)
+		return -ENOMEM;
+	d->rules[d->rule_count++] = (struct side_rule){r, effect, is_new};
+	return 0;
+}
+
 static int take_rules(struct differ *d, bool is_new)
 {
 	const struct profile *p = d->sides.profiles[is_new];
 	struct buf text = {.limit = 0};
-	for (size_t i = 0; p != NULL && i < p->rule_count; i++) {
-		buf_clear(&text);
-		char *effect = canonical_effect(&p->rules[i]->rule, &text) < 0
-			? NULL
-			: slice_dup(buf_slice(&text));
-		if (effect == NULL) {
-			buf_fini(&text);
-			return -ENOMEM;
-		}
-		d->rules[d->rule_count++] = (struct side_rule){p->rules[i], effect, is_new};
-	}
+	int r = 0;
+	for (size_t i = 0; p != NULL && i < p->rule_count && r == 0; i++)
+		r = take_rule(d, p->rules[i], is_new, &text);
+	if (p != NULL && p->observer != NULL && r == 0)
+		r = take_rule(d, p->observer, is_new, &text);
 	buf_fini(&text);
-	return 0;
+	return r;
 }
 
 static int compare_name(const void *key, const void *item)
@@ -92,18 +96,22 @@ static size_t find_name(const struct differ *d, struct slice name)
 	return at;
 }
 
-static void take_suffix(struct differ *d, struct slice suffix, size_t labels_before)
+static void take_relevant(struct differ *d, const struct side_rule *rule)
 {
 	struct host_axes *x = &d->axes;
+	if (!rule_covers_host(rule->entry, &x->host))
+		return;
+	if (x->rule_count == RELEVANT_MAX)
+		d->sides.diff->complete = false;
+	else
+		x->rules[x->rule_count++] = rule;
+}
+
+static void take_suffix(struct differ *d, struct slice suffix)
+{
 	for (size_t i = find_name(d, suffix);
-		i < d->rule_count && slice_equal(d->rules[i].entry->name, suffix); i++) {
-		if (!pattern_covers(d->rules[i].entry->kind, labels_before))
-			continue;
-		if (x->rule_count == RELEVANT_MAX)
-			d->sides.diff->complete = false;
-		else
-			x->rules[x->rule_count++] = &d->rules[i];
-	}
+		i < d->rule_count && slice_equal(d->rules[i].entry->name, suffix); i++)
+		take_relevant(d, &d->rules[i]);
 }
 
 /** The rules of both sides that cover the host. */
@@ -112,11 +120,14 @@ static void find_rules(struct differ *d)
 	struct slice rest = slice_of(d->axes.host.name);
 	struct slice label;
 	d->axes.rule_count = 0;
-	for (size_t before = 0;; before++) {
-		take_suffix(d, rest, before);
-		if (!slice_split(rest, '.', &label, &rest))
-			return;
-	}
+	for (size_t i = 0; d->axes.host.kind == HOST_ADDRESS && i < d->rule_count; i++)
+		take_relevant(d, &d->rules[i]);
+	if (d->axes.host.kind == HOST_ADDRESS)
+		return;
+	do
+		take_suffix(d, rest);
+	while (slice_split(rest, '.', &label, &rest));
+	take_suffix(d, SLICE("")); /* any */
 }
 
 /** Whether each rule of one side has a twin on the other: then no decision can differ. */
@@ -237,9 +248,15 @@ static bool holds_encoded_slash(struct slice path)
 static int ask_host(struct differ *d)
 {
 	struct host_axes *x = &d->axes;
-	struct policy_question q = {.host = &x->host, .now_ms = d->now_ms};
+	struct policy_question q = {
+		.host = &x->host, .scheme = POLICY_SCHEME_HTTPS, .now_ms = d->now_ms};
 	size_t combinations = x->paths.count * x->method_count * x->port_count;
 	int r = 0;
+	for (size_t i = 0; i < x->port_count && r == 0; i++) {
+		q.port = x->ports[i];
+		d->decisions++;
+		r = diff_ask(&d->sides, &q);
+	}
 	for (size_t i = 0; i < combinations && r == 0; i++) {
 		size_t rest = i / x->paths.count;
 		q.path = x->paths.paths[i % x->paths.count];
@@ -296,17 +313,46 @@ static bool make_host(struct differ *d, struct slice name, unsigned labels)
 	return host_parse((struct slice){text, (size_t)n}, &d->axes.host) == 0;
 }
 
+/** Rules of a prefix: its first and last address, and the one behind it, which belongs to what lies around. */
+static int compare_prefix(struct differ *d, const struct cidr *prefix)
+{
+	size_t len = prefix->base.family == 4 ? 4 : 16;
+	struct address at[3] = {prefix->base, prefix->base, prefix->base};
+	for (size_t i = prefix->bits; i < 8 * len; i++)
+		at[1].bytes[i / 8] |= (uint8_t)(0x80 >> i % 8);
+	at[2] = at[1];
+	for (size_t i = len; i > 0 && ++at[2].bytes[i - 1] == 0; i--)
+		; /* carry */
+	int r = 0;
+	for (size_t i = 0; i < array_size(at) && r == 0; i++) {
+		struct host *host = &d->axes.host;
+		*host = (struct host){.kind = HOST_ADDRESS, .address = at[i]};
+		(void)address_format(&at[i], host->name);
+		r = compare_host(d);
+	}
+	return r;
+}
+
+/** Rules of a name: the name itself, and what lies below it. */
+static int compare_name_and_below(struct differ *d, struct slice name)
+{
+	int r = 0;
+	for (unsigned labels = 0; labels < 3 && r == 0; labels++) {
+		if (make_host(d, name, labels))
+			r = compare_host(d);
+	}
+	return r;
+}
+
 static int compare_all(struct differ *d)
 {
 	int r = 0;
 	for (size_t i = 0; i < d->rule_count && r == 0; i++) {
-		struct slice name = d->rules[i].entry->name;
-		if (i > 0 && slice_equal(name, d->rules[i - 1].entry->name))
+		const struct rule_entry *entry = d->rules[i].entry;
+		if (i > 0 && slice_equal(entry->name, d->rules[i - 1].entry->name))
 			continue;
-		for (unsigned labels = 0; labels < 3 && r == 0; labels++) {
-			if (make_host(d, name, labels))
-				r = compare_host(d);
-		}
+		r = entry->kind == PATTERN_ADDRESS ? compare_prefix(d, &entry->prefix)
+						   : compare_name_and_below(d, entry->name);
 	}
 	return r;
 }
@@ -322,7 +368,7 @@ int policy_diff(const struct profile *old_profile, const struct profile *new_pro
 	d->now_ms = now_ms;
 	size_t room = (old_profile == NULL ? 0 : old_profile->rule_count) +
 		(new_profile == NULL ? 0 : new_profile->rule_count);
-	d->rules = calloc(room + 1, sizeof(*d->rules));
+	d->rules = calloc(room + 2, sizeof(*d->rules));
 	int r = d->rules == NULL ? -ENOMEM : take_rules(d, false);
 	if (r == 0)
 		r = take_rules(d, true);

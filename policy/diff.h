@@ -2,7 +2,7 @@
 #ifndef ECLUSA_POLICY_DIFF_H
 #define ECLUSA_POLICY_DIFF_H
 
-#include "policy/policy.h"
+#include "policy/limit.h"
 
 enum diff_kind {
 	DIFF_ALLOWED,  /* was denied */
@@ -12,8 +12,15 @@ enum diff_kind {
 	DIFF_KIND_COUNT
 };
 
-/** Limits of an allowed request; also bits, 1 << limit. */
-enum diff_limit { DIFF_REQ_BODY, DIFF_RESP_BODY, DIFF_EXPIRES, DIFF_ADDR, DIFF_LIMIT_COUNT };
+/** Limits of an allowed request: first those of limit.h, then the others; also bits, 1 << limit. */
+enum diff_limit {
+	DIFF_ADDR = LIMIT_COUNT,
+	DIFF_RATE,
+	DIFF_HEADER_DENY,
+	DIFF_UPGRADE,
+	DIFF_MODE,
+	DIFF_LIMIT_COUNT
+};
 
 #define DIFF_EXAMPLE_BYTES 2048
 
@@ -25,7 +32,7 @@ struct diff_change {
 	enum reason old_reason;
 	enum reason new_reason;
 	unsigned limits; /* bits of enum diff_limit: which are wider, or narrower */
-	char *example;   /* one such request: "GET https://a.test/x" */
+	char *example;   /* one such request: "GET https://a.test/x", or "CONNECT a.test:22" */
 };
 
 struct policy_diff {

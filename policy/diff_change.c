@@ -12,15 +12,18 @@ static const char *const kind_names[] = {
 	[DIFF_WIDER] = "wider",
 	[DIFF_NARROWER] = "narrower",
 };
+/** Those that limit.h does not name. */
 static const char *const limit_names[] = {
-	[DIFF_REQ_BODY] = "req-body",
-	[DIFF_RESP_BODY] = "resp-body",
-	[DIFF_EXPIRES] = "expires",
-	[DIFF_ADDR] = "addr",
+	[DIFF_ADDR - LIMIT_COUNT] = "addr",
+	[DIFF_RATE - LIMIT_COUNT] = "rate",
+	[DIFF_HEADER_DENY - LIMIT_COUNT] = "header-deny",
+	[DIFF_UPGRADE - LIMIT_COUNT] = "upgrade",
+	[DIFF_MODE - LIMIT_COUNT] = "mode",
 };
 
 static_assert(array_size(kind_names) == DIFF_KIND_COUNT, "a name for every kind");
-static_assert(array_size(limit_names) == DIFF_LIMIT_COUNT, "a name for every limit");
+static_assert(array_size(limit_names) + LIMIT_COUNT == DIFF_LIMIT_COUNT, "a name for every limit");
+static_assert(DIFF_LIMIT_COUNT <= 32, "a bit for every limit");
 
 const char *diff_kind_name(enum diff_kind kind)
 {
@@ -29,7 +32,9 @@ const char *diff_kind_name(enum diff_kind kind)
 
 const char *diff_limit_name(enum diff_limit limit)
 {
-	return limit_names[limit];
+	unsigned index = limit;
+	return index < LIMIT_COUNT ? limit_name((enum limit)index)
+				   : limit_names[index - LIMIT_COUNT];
 }
 
 /** Whether every address that @inner opens is opened by @outer, prefix by prefix. */
@@ -47,27 +52,50 @@ static bool opens_all(const struct rule *outer, const struct rule *inner)
 	return true;
 }
 
+/** Whether every field that @inner refuses is refused by @outer. */
+static bool refuses_all(const struct rule *outer, const struct rule *inner)
+{
+	for (size_t i = 0; i < inner->header_deny_count; i++) {
+		bool found = false;
+		for (size_t o = 0; o < outer->header_deny_count && !found; o++)
+			found = slice_equal(outer->header_deny[o], inner->header_deny[i]);
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+static unsigned bit(unsigned limit, bool beyond)
+{
+	return beyond ? 1u << limit : 0;
+}
+
 /** Limits in which @a goes beyond @b. */
 static unsigned beyond(const struct rule *a, const struct rule *b)
 {
-	const uint64_t numbers[][2] = {
-		[DIFF_REQ_BODY] = {a->req_body_bytes, b->req_body_bytes},
-		[DIFF_RESP_BODY] = {a->resp_body_bytes, b->resp_body_bytes},
-		[DIFF_EXPIRES] = {rule_entry_of(a)->expires_ms, rule_entry_of(b)->expires_ms},
-	};
-	unsigned bits = opens_all(b, a) ? 0 : 1u << DIFF_ADDR;
-	for (unsigned i = 0; i < array_size(numbers); i++)
-		bits |= numbers[i][0] > numbers[i][1] ? 1u << i : 0;
+	unsigned bits = bit(DIFF_ADDR, !opens_all(b, a)) |
+		bit(DIFF_RATE, !limit_rate_within(&a->budget, &b->budget)) |
+		bit(DIFF_HEADER_DENY, !refuses_all(a, b)) |
+		bit(DIFF_UPGRADE, a->websocket && !b->websocket) |
+		bit(DIFF_MODE, a->observe && !b->observe);
+	for (enum limit l = 0; l < LIMIT_COUNT; l++)
+		bits |= bit(l, limit_get(rule_entry_of(a), l) > limit_get(rule_entry_of(b), l));
 	return bits;
 }
 
 static char *describe(const struct policy_question *q)
 {
 	struct buf text = {.limit = 0};
+	bool connection = q->method.len == 0;
 	bool plain = q->scheme == POLICY_SCHEME_HTTP;
-	(void)buf_printf(&text, "%.*s %s://%s", (int)q->method.len, q->method.ptr,
-		plain ? "http" : "https", q->host->name);
-	if (q->port != (plain ? 80 : 443))
+	bool six = q->host->kind == HOST_ADDRESS && q->host->address.family == 6;
+	if (connection)
+		(void)buf_append_text(&text, "CONNECT ");
+	else
+		(void)buf_printf(&text, "%.*s %s://", (int)q->method.len, q->method.ptr,
+			plain ? "http" : "https");
+	(void)buf_printf(&text, "%s%s%s", six ? "[" : "", q->host->name, six ? "]" : "");
+	if (connection || q->port != (plain ? 80 : 443))
 		(void)buf_printf(&text, ":%u", q->port);
 	(void)buf_append(&text, q->path);
 	if (q->has_query)
@@ -118,13 +146,41 @@ static int add(struct diff_sides *s, struct diff_change change, const struct pol
 	return 0;
 }
 
+static bool passes_unread(const struct policy_verdict *v)
+{
+	return reason_allows(v->reason) && v->rule->transport != POLICY_INSPECT;
+}
+
+/** A question without a method: may bytes that nobody reads pass to this host and port? */
+static void decide_connection(
+	const struct profile *p, const struct policy_question *q, struct policy_verdict *ret)
+{
+	policy_decide_host(p, q, ret);
+	if (reason_allows(ret->reason) && !passes_unread(ret))
+		*ret = (struct policy_verdict){.reason = REASON_DENY_PROTOCOL, .rule = ret->rule};
+}
+
 static void decide(
 	const struct profile *p, const struct policy_question *q, struct policy_verdict *ret)
 {
-	if (p == NULL)
+	if (p == NULL) {
 		*ret = (struct policy_verdict){.reason = REASON_DENY_DEFAULT};
-	else
-		policy_decide(p, q, ret);
+		return;
+	}
+	if (q->method.len == 0) {
+		decide_connection(p, q, ret);
+		return;
+	}
+	if (q->scheme == POLICY_SCHEME_HTTPS) {
+		policy_decide_host(p, q, ret);
+		if (passes_unread(ret) && ret->rule->transport == POLICY_SPLICE)
+			return;
+		if (passes_unread(ret)) {
+			*ret = (struct policy_verdict){.reason = REASON_DENY_PROTOCOL};
+			return;
+		}
+	}
+	policy_decide(p, q, ret);
 }
 
 int diff_ask(struct diff_sides *s, const struct policy_question *q)

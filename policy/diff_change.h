@@ -12,7 +12,7 @@ struct diff_sides {
 	size_t room; /* changes that fit */
 };
 
-/** Ask both sides. @return 0 or -ENOMEM. */
+/** Ask both sides; without a method, whether bytes may pass unread. @return 0 or -ENOMEM. */
 int diff_ask(struct diff_sides *s, const struct policy_question *q);
 
 #endif

@@ -20,9 +20,10 @@ static void ask_rules(const struct expect *e, const struct profile *p, struct po
 {
 	struct policy_ask ask;
 	policy_ask_init(&ask, e->method, e->url, e->at_ms);
-	ask.question.enforce =
-		e->code == NULL || strcmp(e->code, reason_code(REASON_OBSERVE_WOULD_DENY)) != 0;
-	policy_ask_decide(p, &ask, ret);
+	if (e->code != NULL && strcmp(e->code, reason_code(REASON_OBSERVE_WOULD_DENY)) == 0)
+		policy_ask_decide(p, &ask, ret);
+	else
+		policy_ask_enforce(p, &ask, ret);
 }
 
 static bool allows(enum reason reason)

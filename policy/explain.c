@@ -41,18 +41,17 @@ static bool is_suffix(struct slice name, struct slice host, size_t *ret_before)
 	return true;
 }
 
-static bool covers(const struct rule_entry *r, struct slice host)
-{
-	size_t before;
-	return is_suffix(r->name, host, &before) && pattern_covers(r->kind, before);
-}
-
 /** Whether somebody may have meant this rule's host: related, one inside of the other, or a slip away. */
-static bool resembles(const struct rule_entry *r, struct slice host)
+static bool resembles(const struct rule_entry *r, const struct host *asked)
 {
 	size_t before;
 	const char *words[] = {NULL, NULL};
 	char word[HOST_NAME_BYTES];
+	struct slice host = slice_of(asked->name);
+	if (rule_covers_host(r, asked))
+		return true;
+	if (r->kind == PATTERN_ANY || r->kind == PATTERN_ADDRESS || asked->kind == HOST_ADDRESS)
+		return false;
 	if (is_suffix(r->name, host, &before) || is_suffix(host, r->name, &before))
 		return true;
 	if (slice_ends(host, r->name)) /* xallowed.test */
@@ -76,9 +75,10 @@ static unsigned differences(const struct rule_entry *r, const struct policy_ask 
 	const struct policy_question *q = &ask->question;
 	size_t literal;
 	bool whole = !ask->connect && ask->path_refused == REASON_ALLOW_RULE;
-	return bit(EXPLAIN_HOST, !covers(r, slice_of(q->host->name))) |
+	bool raw = r->rule.transport == POLICY_TCP && !ask->connect;
+	return bit(EXPLAIN_HOST, !rule_covers_host(r, q->host)) |
 		bit(EXPLAIN_PORT, !rule_has_port(r, q->port)) |
-		bit(EXPLAIN_SCHEME, !rule_has_scheme(r, q->port, q->scheme)) |
+		bit(EXPLAIN_SCHEME, raw || !rule_has_scheme(r, q->port, q->scheme)) |
 		bit(EXPLAIN_METHOD, !ask->connect && !rule_has_method(r, q->method)) |
 		bit(EXPLAIN_PATH, whole && !rule_has_path(r, q->path, &literal)) |
 		bit(EXPLAIN_ENCODED_SLASH, whole && q->encoded_slash && !r->rule.encoded_slash) |
@@ -111,10 +111,9 @@ static void add_miss(struct explanation *e, const struct rule_entry *r, unsigned
 static void find_misses(
 	const struct profile *p, const struct policy_ask *ask, struct explanation *ret)
 {
-	struct slice host = slice_of(ask->host.name);
 	for (size_t i = 0; i < p->rule_count; i++) {
 		const struct rule_entry *r = p->rules[i];
-		if (!r->rule.allow || !resembles(r, host))
+		if (!r->rule.allow || !resembles(r, &ask->host))
 			continue;
 		unsigned differs = differences(r, ask);
 		if (differs != 0)
@@ -173,7 +172,8 @@ static void edit(struct explanation *e, enum explain_edit kind, const char *why)
 {
 	e->edit = kind;
 	e->why = why;
-	e->at = kind == EXPLAIN_EDIT_CHANGE || kind == EXPLAIN_EDIT_REMOVE ? e->verdict.rule : NULL;
+	e->at = kind == EXPLAIN_EDIT_CHANGE || kind == EXPLAIN_EDIT_REMOVE ? e->enforced.rule
+									   : NULL;
 	if (kind == EXPLAIN_EDIT_NONE || kind == EXPLAIN_EDIT_CHANGE)
 		e->rule_text[0] = '\0';
 }
@@ -185,8 +185,13 @@ static const char *hopeless(const struct policy_ask *ask, const struct policy_ve
 		return "it is allowed";
 	if (ask->refused != REASON_ALLOW_RULE || v->reason == ask->path_refused)
 		return "no rule can allow it: the request is malformed";
-	if (ask->host.kind == HOST_ADDRESS)
-		return "no rule can allow it: rules name hosts, and an address is none";
+	if (v->reason == REASON_DENY_ADDRESS_METADATA)
+		return "only an ip: rule for this very address allows it, and it leads to the "
+		       "machine's own credentials";
+	if (v->reason == REASON_DENY_ADDRESS_PRIVATE)
+		return "only an ip: rule allows it, and it leads into networks of your own";
+	if (v->reason == REASON_DENY_PROTOCOL)
+		return "a tcp rule stands for this host and port, which carries no HTTP and no TLS";
 	return NULL;
 }
 
@@ -203,15 +208,15 @@ static bool admitted(const struct profile *p, const struct policy_ask *ask)
 static int find_edit(const struct profile *p, const struct policy_ask *ask, struct explanation *ret)
 {
 	bool works = false;
-	enum reason reason = ret->verdict.reason;
-	const char *why = hopeless(ask, &ret->verdict);
+	enum reason reason = ret->enforced.reason;
+	const char *why = hopeless(ask, &ret->enforced);
 	/* Only these two are said by a rule that matches; a new one has to be more specific. */
 	bool matched = reason == REASON_DENY_QUERY || reason == REASON_DENY_SMUGGLING;
 	if (why != NULL) {
 		edit(ret, EXPLAIN_EDIT_NONE, why);
 		return 0;
 	}
-	int r = propose(ask, matched ? ret->verdict.rule : NULL, ret, &works);
+	int r = propose(ask, matched ? ret->enforced.rule : NULL, ret, &works);
 	if (r < 0)
 		return r;
 	if (reason == REASON_DENY_RULE) {
@@ -237,7 +242,8 @@ int policy_explain(const struct profile *p, const struct policy_ask *ask, struct
 {
 	*ret = (struct explanation){.miss_count = 0};
 	policy_ask_decide(p, ask, &ret->verdict);
-	if (ask->refused == REASON_ALLOW_RULE && ask->host.kind == HOST_NAME)
+	policy_ask_enforce(p, ask, &ret->enforced);
+	if (ask->refused == REASON_ALLOW_RULE)
 		find_misses(p, ask, ret);
 	return find_edit(p, ask, ret);
 }

@@ -36,6 +36,8 @@ enum explain_edit {
 
 struct explanation {
 	struct policy_verdict verdict;
+	struct policy_verdict
+		enforced; /* the same unless something observes; the edit is about this one */
 	struct explain_miss misses[EXPLAIN_MISSES_MAX]; /* fewest differences first */
 	size_t miss_count;
 	enum explain_edit edit;

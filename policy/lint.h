@@ -16,7 +16,7 @@ struct lint_options {
  * Look at every profile of a compiled policy and add to the report that its compilation left. Items come in
  * order of place again. Errors: equal-specificity, and expired when strict. Warnings: unreachable, shadowed,
  * expired, expires-soon, untested, unused-group, shared-hosting, splice-hosting, exfiltration, plain-http, up-budget,
- * deny-path, deny-unseen, lint-limit (too many pairs of rules of one name to compare them all). Notes: wildcard, observe.
+ * deny-path, lint-limit (too many pairs of rules of one name to compare them all). Notes: wildcard, observe.
  */
 void lint_policy(
 	const struct policy *p, const struct lint_options *options, struct policy_report *report);

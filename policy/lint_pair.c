@@ -139,12 +139,7 @@ static void check_part(
 	char text[LINT_SHOWN_BYTES];
 	if (denies_whole(deny) || !cover_connections_meet(allow, deny))
 		return;
-	if (allow->rule.transport == POLICY_SPLICE)
-		report_warning(l->report, deny->place, "deny-unseen",
-			"%s passes TLS untouched, so that methods and paths of this deny rule are never "
-			"seen there",
-			lint_shown(allow, text));
-	else if (allow->rule.transport == POLICY_INSPECT && deny->path_count > 0 &&
+	if (allow->rule.transport == POLICY_INSPECT && deny->path_count > 0 &&
 		cover_requests_meet(allow, deny) && !cover_rule(deny, allow))
 		report_warning(l->report, deny->place, "deny-path",
 			"only this deny path protects within what %s allows; the server may read another "

@@ -191,7 +191,7 @@ void policy_opened(const struct policy *p, policy_visit_opened *visit, void *arg
 
 /**
  * The narrowest rule text that would admit the question, as `--allow` takes it: "h:8443 POST /v1/x". Empty
- * where no rule can (an address, a method in lower case) or it does not fit. Holds peer bytes, all printable ASCII. @return to
+ * where no rule can (a method in lower case) or should (an address that is not public) or it does not fit. Holds peer bytes, all printable ASCII. @return to
  */
 char *policy_suggest(const struct policy_question *q, char *to, size_t capacity);
 

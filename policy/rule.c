@@ -7,6 +7,29 @@
 
 #define HTTP_PORT 80
 
+static bool covers_name(const struct rule_entry *r, struct slice name)
+{
+	size_t before = 0;
+	size_t rest = name.len - r->name.len;
+	if (r->kind == PATTERN_ANY)
+		return true;
+	if (!slice_ends(name, r->name) || (rest > 0 && name.ptr[rest - 1] != '.'))
+		return false;
+	for (size_t i = 0; i < rest; i++)
+		before += name.ptr[i] == '.';
+	return pattern_covers(r->kind, before);
+}
+
+bool rule_covers_host(const struct rule_entry *r, const struct host *host)
+{
+	if ((r->kind == PATTERN_ADDRESS) != (host->kind == HOST_ADDRESS))
+		return false;
+	if (host->kind == HOST_NAME)
+		return covers_name(r, slice_of(host->name));
+	return cidr_contains(&r->prefix, &host->address) &&
+		(!r->rule.allow || reason_allows(policy_admit_address(&r->rule, &host->address)));
+}
+
 bool rule_has_port(const struct rule_entry *r, uint16_t port)
 {
 	for (size_t i = 0; i < r->port_count; i++) {

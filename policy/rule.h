@@ -49,6 +49,8 @@ static inline const struct rule_entry *rule_entry_of(const struct rule *rule)
 	return (const struct rule_entry *)rule;
 }
 
+/** By the rule's target alone, ports aside. Of a metadata address a wide prefix of an allow rule says nothing. */
+bool rule_covers_host(const struct rule_entry *r, const struct host *host);
 bool rule_has_port(const struct rule_entry *r, uint16_t port);
 bool rule_has_scheme(const struct rule_entry *r, uint16_t port, enum policy_scheme scheme);
 bool rule_has_method(const struct rule_entry *r, struct slice method);

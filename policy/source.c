@@ -334,7 +334,7 @@ static const char *words_wrong(struct slice text)
 	if (slice_starts(first, SLICE("https://")) || slice_starts(first, SLICE("http://")))
 		return "a rule is no URL: write HOST[:PORTS] METHODS /PATH, as in "
 		       "'data.example.com GET /v1/**' (:80 is plain HTTP)";
-	if (slice_find(first, '/') >= 0)
+	if (slice_find(first, '/') >= 0 && !slice_starts(first, SLICE("ip:")))
 		return "a blank stands before the path: write HOST[:PORTS] METHODS /PATH, as in "
 		       "'data.example.com GET /v1/**'";
 	if (rest.len > 0 &&

@@ -13,8 +13,20 @@ static bool reads(struct slice method)
 	return slice_equal(method, SLICE("GET")) || slice_equal(method, SLICE("HEAD"));
 }
 
+/** The host as a rule names it; "" where none should: rules for own networks are made by people who know them. */
+static void write_host(const struct host *host, char to[static HOST_NAME_BYTES + 8])
+{
+	bool address = host->kind == HOST_ADDRESS;
+	bool six = address && host->address.family == 6;
+	to[0] = '\0';
+	if (!address || address_classify(&host->address) == ADDRESS_PUBLIC)
+		(void)snprintf(to, HOST_NAME_BYTES + 8, "%s%s%s%s", address ? "ip:" : "",
+			six ? "[" : "", host->name, six ? "]" : "");
+}
+
 char *policy_suggest(const struct policy_question *q, char *to, size_t capacity)
 {
+	char host[HOST_NAME_BYTES + 8];
 	char port[8] = "";
 	char scheme[16] = "";
 	size_t offset;
@@ -24,16 +36,17 @@ char *policy_suggest(const struct policy_question *q, char *to, size_t capacity)
 	/* A path that no rule can spell is left out: the rule is then wider, and still one that loads. */
 	bool path = asked && q->path.len > 0 && pattern_check_path(q->path, &offset) == NULL;
 	to[0] = '\0';
-	if (q->host->kind == HOST_ADDRESS || (asked && value_method(q->method) != NULL))
+	write_host(q->host, host);
+	if (host[0] == '\0' || (asked && value_method(q->method) != NULL))
 		return to;
 	if (q->port != TLS_PORT)
 		(void)snprintf(port, sizeof(port), ":%u", q->port);
 	if (plain != (q->port == HTTP_PORT))
 		(void)snprintf(scheme, sizeof(scheme), " scheme=%s", plain ? "http" : "https");
 	bool method = asked && !reads(q->method);
-	int len = snprintf(to, capacity, "%s%s%s%.*s%s%.*s%s%s", q->host->name, port,
-		method ? " " : "", method ? (int)q->method.len : 0, method ? q->method.ptr : "",
-		path ? " " : "", path ? (int)q->path.len : 0, path ? q->path.ptr : "", scheme,
+	int len = snprintf(to, capacity, "%s%s%s%.*s%s%.*s%s%s", host, port, method ? " " : "",
+		method ? (int)q->method.len : 0, method ? q->method.ptr : "", path ? " " : "",
+		path ? (int)q->path.len : 0, path ? q->path.ptr : "", scheme,
 		path && q->encoded_slash ? " enc-slash=literal" : "");
 	if (len < 0 || (size_t)len >= capacity) /* a cut rule would be another rule */
 		to[0] = '\0';
