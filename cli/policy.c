@@ -41,6 +41,15 @@ static const struct policy_tool tools[] = {
 	{"diff",
 		"[--at DATE] OLD NEW\n      decisions that change; status 1 when anything becomes wider",
 		POLICY_OPTION_AT, 2, 2, policy_diff_files},
+	{"replay",
+		"[--profile NAME] [--at DATE] [--trust KEY] AUDIT... NEW\n"
+		"      judge a recorded log again by the policy NEW: verdicts that flip; status 1 when any does",
+		POLICY_OPTION_PROFILE | POLICY_OPTION_AT | POLICY_OPTION_TRUST, 2, SIZE_MAX,
+		policy_replay},
+	{"suggest",
+		"[--profile NAME] [--fold] [--allow-write] [--allow-private] AUDIT...\n"
+		"      from what observe mode let pass, the narrowest rules that let it pass when enforced",
+		POLICY_OPTION_PROFILE | POLICY_OPTION_SUGGEST, 1, SIZE_MAX, policy_suggest_rules},
 	{"fmt", "[--check | --write] PATH...\n      one layout: print it, say which files differ, or write it back",
 		POLICY_OPTION_CHECK | POLICY_OPTION_WRITE, 1, SIZE_MAX, policy_fmt},
 	{"sign",
@@ -56,15 +65,17 @@ static int print_help(void)
 	(void)fputs("usage:\n", stdout);
 	for (size_t i = 0; i < array_size(tools); i++)
 		(void)printf("  eclusa policy %s %s\n", tools[i].name, tools[i].usage);
-	(void)fputs("\n"
-		    "PATH is a file, or a folder whose *.allow files are taken together.\n"
-		    "\n"
-		    "  --json   one JSON object instead of lines\n"
-		    "  --help   this text\n"
-		    "\n"
-		    "Findings are printed as file:line:column: severity: code: text.\n"
-		    "Exit status: 0 clean or allowed, 1 findings or denied, 2 unreadable or wrong "
-		    "usage.\n",
+	(void)fputs(
+		"\n"
+		"PATH is a file, or a folder whose *.allow files are taken together; AUDIT a file or "
+		"folder of the audit log.\n"
+		"\n"
+		"  --json   one JSON object instead of lines\n"
+		"  --help   this text\n"
+		"\n"
+		"Findings are printed as file:line:column: severity: code: text.\n"
+		"Exit status: 0 clean or allowed, 1 findings or denied, 2 unreadable or wrong "
+		"usage.\n",
 		stdout);
 	return fflush(stdout) != 0 ? POLICY_EXIT_UNREADABLE : POLICY_EXIT_CLEAN;
 }
@@ -80,20 +91,30 @@ int policy_usage(const char *what, const char *arg)
 /** An option without a value. False: it is none, or not this tool's. */
 static bool take_flag(const struct policy_tool *tool, const char *word, struct policy_words *to)
 {
-	bool *flag = NULL;
-	if (strcmp(word, "--json") == 0)
-		flag = &to->json;
-	else if (strcmp(word, "--check") == 0 && (tool->options & POLICY_OPTION_CHECK) != 0)
-		flag = &to->check;
-	else if (strcmp(word, "--write") == 0 && (tool->options & POLICY_OPTION_WRITE) != 0)
-		flag = &to->write;
-	else if (strcmp(word, "--strict") == 0 && (tool->options & POLICY_OPTION_STRICT) != 0)
-		flag = &to->strict;
-	else if (strcmp(word, "--sarif") == 0 && (tool->options & POLICY_OPTION_SARIF) != 0)
-		flag = &to->sarif;
-	if (flag != NULL)
-		*flag = true;
-	return flag != NULL;
+	static const struct {
+		const char *word;
+		unsigned option; /* 0: every tool's */
+		size_t member;   /* of struct policy_words */
+	} flags[] = {
+		{"--json", 0, offsetof(struct policy_words, json)},
+		{"--check", POLICY_OPTION_CHECK, offsetof(struct policy_words, check)},
+		{"--write", POLICY_OPTION_WRITE, offsetof(struct policy_words, write)},
+		{"--strict", POLICY_OPTION_STRICT, offsetof(struct policy_words, strict)},
+		{"--sarif", POLICY_OPTION_SARIF, offsetof(struct policy_words, sarif)},
+		{"--fold", POLICY_OPTION_SUGGEST, offsetof(struct policy_words, fold)},
+		{"--allow-write", POLICY_OPTION_SUGGEST,
+			offsetof(struct policy_words, allow_write)},
+		{"--allow-private", POLICY_OPTION_SUGGEST,
+			offsetof(struct policy_words, allow_private)},
+	};
+	for (size_t i = 0; i < array_size(flags); i++) {
+		if (strcmp(word, flags[i].word) != 0 ||
+			(flags[i].option != 0 && (tool->options & flags[i].option) == 0))
+			continue;
+		*(bool *)((char *)to + flags[i].member) = true;
+		return true;
+	}
+	return false;
 }
 
 /** Options with a value. */

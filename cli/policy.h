@@ -24,6 +24,7 @@ enum policy_option {
 	POLICY_OPTION_OBSERVED = 256, /* --observed PATH */
 	POLICY_OPTION_TRUST = 512,    /* --trust KEY, again and again */
 	POLICY_OPTION_KEY = 1024,     /* --key KEY */
+	POLICY_OPTION_SUGGEST = 2048, /* --fold, --allow-write, --allow-private */
 };
 
 /** A command line taken apart. Words point into argv. */
@@ -33,6 +34,9 @@ struct policy_words {
 	bool write;
 	bool strict;
 	bool sarif;
+	bool fold;
+	bool allow_write;
+	bool allow_private;
 	const char *policy; /* NULL when not given; likewise profile, observed, key */
 	const char *profile;
 	const char *observed;
@@ -55,6 +59,8 @@ policy_tool_run policy_explain_request;
 policy_tool_run policy_show;
 policy_tool_run policy_diff_files;
 policy_tool_run policy_fmt;
+policy_tool_run policy_replay;
+policy_tool_run policy_suggest_rules;
 policy_tool_run policy_sign;
 policy_tool_run policy_verify;
 
