@@ -14,6 +14,8 @@
 
 /* OCSF 1.8 HTTP Activity. */
 enum http_activity { ACTIVITY_CONNECT = 1, ACTIVITY_OTHER = 99 };
+/* OCSF 1.8 Network Activity. */
+enum network_activity { ACTIVITY_CLOSE = 2 };
 
 static const struct {
 	struct slice method;
@@ -159,7 +161,7 @@ static void fill_names(const struct flow *f, const struct record *r, struct audi
 			e->sni = r->claims;
 		else
 			e->host_header = r->claims;
-	} else if (f->tls_info != NULL && f->host.kind == HOST_NAME) {
+	} else if ((f->tls_info != NULL || f->passage.hello_len > 0) && f->host.kind == HOST_NAME) {
 		e->sni = host;
 	}
 }
@@ -193,9 +195,10 @@ static void bind_policy(const struct flow *f, struct record *r)
 static struct audit_event event_of(const struct flow *f, const struct record *r)
 {
 	const struct profile *profile = r->profile;
+	bool raw = r->connect && f->transport == POLICY_TCP; /* through whatever door it came */
 	struct audit_event e = {
-		.class = AUDIT_HTTP,
-		.activity = activity(r),
+		.class = raw ? AUDIT_NETWORK : AUDIT_HTTP,
+		.activity = raw ? ACTIVITY_CLOSE : activity(r),
 		.reason = r->reason,
 		.uid = r->uid,
 		.correlation = r->request_id,
@@ -211,7 +214,9 @@ static struct audit_event event_of(const struct flow *f, const struct record *r)
 		.source_port = f->ends.source_port,
 		.destination = f->destination,
 		.destination_port = f->port,
-		.method = r->connect ? SLICE("CONNECT") : r->method,
+		.method = raw        ? SLICE("")
+			: r->connect ? SLICE("CONNECT")
+				     : r->method,
 		.path = r->path,
 		.has_query = r->has_query,
 		.query_bytes = r->query_bytes,

@@ -72,6 +72,8 @@ static bool judge(struct flow *f, struct policy_verdict *ret)
 		wrong = "its rule treats connections in another way now";
 	else if (!address_allowed(f, &q, ret->rule))
 		wrong = "the rule does not open the host's address anymore";
+	else if (request && f->state == FLOW_PASSAGE && !ret->rule->websocket)
+		wrong = "the rule does not allow WebSocket anymore";
 	if (wrong != NULL)
 		(void)snprintf(ret->detail, sizeof(ret->detail), "%s", wrong);
 	return wrong == NULL;
@@ -80,9 +82,11 @@ static bool judge(struct flow *f, struct policy_verdict *ret)
 /** Whether the client can be told, in words: it waits for an answer, and has got nothing of it. */
 static bool can_answer(const struct flow *f)
 {
+	bool answering = f->state == FLOW_EXCHANGE || f->state == FLOW_PASSAGE;
 	if (f->request_record.live)
-		return f->state != FLOW_EXCHANGE || !f->x.answered;
-	return f->state == FLOW_RESOLVE; /* to CONNECT */
+		return !answering || !f->x.answered;
+	/* to CONNECT */
+	return f->state == FLOW_RESOLVE || (f->state == FLOW_DIAL && f->transport == POLICY_TCP);
 }
 
 bool flow_revoke(struct flow *f)
