@@ -53,12 +53,13 @@ static bool take_host(const struct audit_line *line, struct recorded *r)
 	return host_parse(name, &r->host) == 0;
 }
 
-static enum policy_transport transport_of(const struct audit_line *line)
+/** Raw TCP is no HTTP event; the rest says what its TLS was to us. */
+static enum policy_transport transport_of(const struct audit_line *line, uint64_t class)
 {
 	struct slice mode = audit_line_text(line, "unmapped.eclusa.tls_mode");
-	if (slice_equal(mode, SLICE("splice")))
-		return POLICY_SPLICE;
-	return slice_equal(mode, SLICE("none")) ? POLICY_TCP : POLICY_INSPECT;
+	if (class == CLASS_NETWORK)
+		return POLICY_TCP;
+	return slice_equal(mode, SLICE("splice")) ? POLICY_SPLICE : POLICY_INSPECT;
 }
 
 static bool holds(struct slice text, struct slice what)
@@ -87,7 +88,7 @@ static enum recorded_kind take_request(const struct audit_line *line, struct rec
 {
 	struct slice scheme = audit_line_text(line, "http_request.url.scheme");
 	struct slice method = audit_line_text(line, "http_request.http_method");
-	r->connect = slice_equal(method, SLICE("CONNECT"));
+	r->connect = r->transport == POLICY_TCP || slice_equal(method, SLICE("CONNECT"));
 	r->question.scheme = POLICY_SCHEME_HTTPS;
 	if (r->connect)
 		return RECORDED_REQUEST;
@@ -123,7 +124,7 @@ static enum recorded_kind take(const struct audit_line *line, struct recorded *r
 		return RECORDED_INVALID;
 	if (address.len > 0 && address_parse(address, &r->destination) < 0)
 		return RECORDED_INVALID;
-	r->transport = transport_of(line);
+	r->transport = transport_of(line, class);
 	r->profile = profile.ptr; /* a name without NUL */
 	r->passed = audit_line_number_at(line, "action_id") == ACTION_ALLOWED;
 	r->observing = slice_equal(audit_line_text(line, "unmapped.eclusa.mode"), SLICE("observe"));
