@@ -17,7 +17,7 @@ set_deps=(build-essential pkg-config git ca-certificates
 	python3 python3-numpy python3-pandas python3-matplotlib)
 set_deps_test=(libcmocka-dev python3-pytest python3-requests python3-cryptography python3-pip
 	python3-setuptools python3-wheel nftables curl strace
-	clang clang-format libclang-rt-14-dev shellcheck mandoc universal-ctags)
+	clang clang-format libclang-rt-14-dev shellcheck mandoc groff-base universal-ctags)
 set_deps_bench=(bubblewrap crun linux-perf)
 set_deps_v2=(qemu-system-x86 busybox-static kmod cpio)
 

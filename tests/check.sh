@@ -56,6 +56,7 @@ check_manual() {
 	local page status=0
 	for page in docs/man/*.[1-9]; do
 		mandoc -T lint -W warning "$page" || status=1
+		groff -mdoc -ww -T utf8 -z "$page" 2>&1 | grep . && status=1
 	done
 	return "$status"
 }
