@@ -3,7 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/upstream.h"
-#include "policy/source.h"
+#include "policy/trust.h"
 #include "sandbox-launcher/uids.h"
 #include "sandbox-launcher/userns.h"
 
@@ -43,15 +43,28 @@ static void policy_errors(
 	(void)failure_set(why, -EINVAL, "the policy can't be used"); /* only if no line said more */
 }
 
+/* What the configuration of this host asks for holds, whatever the caller's words and variables say. */
+static int read_policy(struct plan *p, struct failure *why)
+{
+	const struct spec *spec = p->spec;
+	struct trust trust;
+	int r = trust_open(TRUST_CONFIG, (const char *const *)spec->trust.items, spec->trust.count,
+		&trust, why);
+	if (r < 0)
+		return r;
+	if (spec->policy != NULL)
+		return trust_read_policy(&trust, spec->policy, &p->bundle, &p->signer, why);
+	return trust_read_rules(
+		&trust, (const char *const *)spec->allow.items, spec->allow.count, &p->bundle, why);
+}
+
 static int plan_policy(struct plan *p, struct result *result, struct failure *why)
 {
 	const struct spec *spec = p->spec;
 	if (!spec_has_network(spec))
 		return 0;
 	buf_init(&p->bundle, POLICY_BUNDLE_BYTES_MAX);
-	int r = spec->policy != NULL ? policy_source_read(spec->policy, &p->bundle, why)
-				     : policy_source_rules((const char *const *)spec->allow.items,
-					       spec->allow.count, &p->bundle, why);
+	int r = read_policy(p, why);
 	if (r < 0)
 		return r;
 	struct policy_report *report = calloc(1, sizeof(*report));

@@ -6,6 +6,7 @@
 #define ECLUSA_SANDBOX_LAUNCHER_PLAN_H
 
 #include "policy/policy.h"
+#include "policy/trust.h"
 #include "sandbox-launcher/cgroup.h"
 #include "sandbox-launcher/collect.h"
 #include "sandbox-launcher/input.h"
@@ -23,6 +24,7 @@ struct plan {
 	bool has_target;
 	struct collect_target target;
 	struct buf bundle; /* policy text */
+	struct policy_signer signer;
 	struct policy *policy;
 	const struct profile *profile; /* borrowed from policy; NULL = no network */
 	struct view view;

@@ -15,6 +15,7 @@ enum {
 	OPTION_ALLOW,
 	OPTION_POLICY,
 	OPTION_PROFILE,
+	OPTION_TRUST,
 	OPTION_MEMORY,
 	OPTION_CPUS,
 	OPTION_PIDS,
@@ -46,6 +47,8 @@ static const struct spec_option OPTIONS[] = {
 	[OPTION_POLICY] = {"policy", 0, SPEC_VALUE, "PATH", "policy file, or folder of *.allow"},
 	[OPTION_PROFILE] = {"profile", 0, SPEC_VALUE, "NAME",
 		"profile of the policy; may be left out if there is one"},
+	[OPTION_TRUST] = {"trust", 0, SPEC_LIST, "KEY",
+		"refuse a policy that the owner of KEY did not sign"},
 	[OPTION_MEMORY] = {"memory", 0, SPEC_VALUE, "SIZE", "memory limit (512M)"},
 	[OPTION_CPUS] = {"cpus", 0, SPEC_VALUE, "N", "processors (1)"},
 	[OPTION_PIDS] = {"pids-limit", 0, SPEC_VALUE, "N", "processes and threads (64)"},
@@ -95,6 +98,7 @@ void spec_fini(struct spec *s)
 	list_fini(&s->in);
 	list_fini(&s->env);
 	list_fini(&s->allow);
+	list_fini(&s->trust);
 	char **const texts[] = {&s->out, &s->policy, &s->profile, &s->audit_dir, &s->upstream_ca,
 		&s->resolver, &s->hosts, &s->require, &s->stdin_text};
 	for (size_t i = 0; i < array_size(texts); i++) {
@@ -363,6 +367,8 @@ int spec_set(
 		return set_variable(s, value, why);
 	case OPTION_ALLOW:
 		return list_add(&s->allow, value, SPEC_ITEMS_MAX, "rules (--allow)", why);
+	case OPTION_TRUST:
+		return list_add(&s->trust, value, SPEC_ITEMS_MAX, "keys (--trust)", why);
 	case OPTION_POLICY:
 		return set_text(&s->policy, value, option, why);
 	case OPTION_PROFILE:
@@ -455,6 +461,8 @@ int spec_check(struct spec *s, struct failure *why)
 	if (s->policy != NULL && s->allow.count > 0)
 		return failure_set(why, -EINVAL,
 			"--allow and --policy can't be given together: write the rule into the policy");
+	if (s->trust.count > 0 && s->policy == NULL)
+		return failure_set(why, -EINVAL, "--trust needs --policy");
 	if (s->profile != NULL && s->policy == NULL)
 		return failure_set(why, -EINVAL, "--profile needs --policy");
 	if (s->overwrite && s->out == NULL)

@@ -32,7 +32,9 @@ struct spec {
 	struct spec_list in;    /* SRC[:NAME] as written */
 	struct spec_list env;   /* NAME or NAME=VALUE */
 	struct spec_list allow; /* rules, the text after "allow " */
-	char *stdin_text;       /* from --spec; NULL = none */
+	struct spec_list
+		trust;    /* files with public keys, of which one must have signed the policy */
+	char *stdin_text; /* from --spec; NULL = none */
 	size_t stdin_len;
 	char *out, *policy, *profile, *audit_dir, *upstream_ca, *resolver, *hosts, *require;
 	uint64_t memory_bytes, output_limit_bytes, out_limit_bytes;

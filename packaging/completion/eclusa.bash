@@ -3,7 +3,7 @@
 
 _eclusa_run() { # current word, previous word
 	case $2 in
-	--in | --out | --policy | --audit-dir | --upstream-ca | --hosts | --spec)
+	--in | --out | --policy | --trust | --audit-dir | --upstream-ca | --hosts | --spec)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$1")
 		return
@@ -21,7 +21,7 @@ _eclusa_run() { # current word, previous word
 		return
 		;;
 	esac
-	mapfile -t COMPREPLY < <(compgen -W '--in --out --overwrite --env --allow --policy --profile --memory --cpus
+	mapfile -t COMPREPLY < <(compgen -W '--in --out --overwrite --env --allow --policy --profile --trust --memory --cpus
 		--pids-limit --timeout --cpu-time --output-limit --out-limit --require --interactive --json --quiet
 		--audit-dir --upstream-ca --resolver --hosts --spec --help --version --' -- "$1")
 }
@@ -29,16 +29,23 @@ _eclusa_run() { # current word, previous word
 _eclusa_policy() { # current word, previous word, tool
 	local options='--json --help'
 	case $2 in
-	--policy | --observed) options='' ;;
+	--policy | --observed | --trust | --key | --output) options='' ;;
+	--from)
+		mapfile -t COMPREPLY < <(compgen -W 'squid smokescreen hosts srt npm pip apt' -- "$1")
+		return
+		;;
 	--allow | --profile | --at)
 		return
 		;;
 	esac
 	if [ -n "$options" ]; then
 		case $3 in
-		lint) options+=' --strict --sarif --at --observed' ;;
-		explain) options+=' --policy --allow --at' ;;
-		show) options+=' --profile' ;;
+		lint) options+=' --strict --sarif --at --observed --trust' ;;
+		test | verify) options+=' --trust' ;;
+		sign) options+=' --key' ;;
+		import) options+=' --from --profile --output --online' ;;
+		explain) options+=' --policy --allow --at --trust' ;;
+		show) options+=' --profile --trust' ;;
 		diff) options+=' --at' ;;
 		fmt) options+=' --check --write' ;;
 		esac
@@ -74,7 +81,7 @@ _eclusa() {
 		;;
 	policy)
 		if [ "$COMP_CWORD" -eq 2 ]; then
-			mapfile -t COMPREPLY < <(compgen -W 'lint test explain show diff fmt --help' -- "$current")
+			mapfile -t COMPREPLY < <(compgen -W 'lint test explain show diff fmt sign verify import --help' -- "$current")
 		else
 			_eclusa_policy "$current" "$previous" "${COMP_WORDS[2]}"
 		fi
