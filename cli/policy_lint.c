@@ -1,8 +1,8 @@
 /* `eclusa policy lint`: every finding of every path, each a policy of its own. */
 #include "cli/policy.h"
 #include "cli/policy_sarif.h"
+#include "cli/recorded.h"
 
-#include "audit/reader.h"
 #include "common/cleanup.h"
 #include "policy/lint.h"
 
@@ -34,25 +34,16 @@ static void add_report(struct lint_run *run, const char *path, const struct poli
 			path, POLICY_DIAGNOSTICS_MAX);
 }
 
-/** A request of the log, whatever became of it. */
+/** A request of the log, whatever became of it. What was redacted in its path matches a wildcard at most. */
 static int visit_line(void *arg, const struct audit_line *line)
 {
-	const struct policy *policy = arg;
-	struct slice method = audit_line_text(line, "http_request.http_method");
-	struct slice url = audit_line_text(line, "http_request.url.url_string");
-	auto_free struct policy_ask *ask = calloc(1, sizeof(*ask));
-	struct buf whole = {.limit = 0};
-	if (ask == NULL)
-		return -ENOMEM;
-	(void)buf_append(&whole, url);
-	if (audit_line_true(line, "unmapped.eclusa.has_query")) /* its text is not in the log */
-		(void)buf_append(&whole, SLICE("?"));
-	if (url.len > 0 && !whole.failed) {
-		policy_ask_init(ask, method, buf_slice(&whole), audit_line_number_at(line, "time"));
-		lint_observe(policy, audit_line_text(line, "policy.name").ptr, ask);
-	}
-	buf_fini(&whole);
-	return whole.failed ? -ENOMEM : 0;
+	struct recorded r;
+	recorded_take(line, &r);
+	if (r.kind != RECORDED_REQUEST && r.kind != RECORDED_REDACTED)
+		return 0;
+	r.question.now_ms = r.time_ms;
+	lint_observe(arg, r.profile, &r.question, r.connect);
+	return 0;
 }
 
 /** @return 0 or negative errno after a line on stderr. */

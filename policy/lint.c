@@ -73,24 +73,33 @@ void lint_policy(
 	report_sort(report, p->file_names, p->file_count);
 }
 
-static void observe_in(const struct profile *p, const struct policy_ask *ask)
+/** Of a tunnel to be inspected the requests in it decide, one by one. */
+static void observe_in(const struct profile *p, const struct policy_question *q, bool connect)
 {
 	struct policy_verdict v;
-	policy_ask_decide(p, ask, &v);
+	policy_decide_host(p, q, &v);
+	if (v.reason == REASON_ALLOW_RULE && v.rule->transport == POLICY_INSPECT) {
+		if (connect)
+			return;
+		policy_decide(p, q, &v);
+	}
 	if (v.reason == REASON_ALLOW_RULE || v.reason == REASON_ALLOW_SPLICE ||
 		v.reason == REASON_DENY_RULE)
 		rule_entry_of(v.rule)->source->tested = true;
 }
 
-void lint_observe(const struct policy *p, const char *profile, const struct policy_ask *ask)
+void lint_observe(
+	const struct policy *p, const char *profile, const struct policy_question *q, bool connect)
 {
+	struct policy_question enforced = *q;
+	enforced.enforce = true; /* a rule that only observes did not decide */
 	const struct profile *named = NULL;
 	struct failure why = {0};
 	if (profile != NULL && profile[0] != '\0' &&
 		policy_profile(p, profile, &named, &why) == 0) {
-		observe_in(named, ask);
+		observe_in(named, &enforced, connect);
 		return;
 	}
 	for (size_t i = 0; i < p->profile_count; i++)
-		observe_in(&p->profiles[i], ask);
+		observe_in(&p->profiles[i], &enforced, connect);
 }

@@ -2,7 +2,7 @@
 #ifndef ECLUSA_POLICY_LINT_H
 #define ECLUSA_POLICY_LINT_H
 
-#include "policy/ask.h"
+#include "policy/policy.h"
 
 #define LINT_SOON_DAYS 14
 
@@ -21,7 +21,11 @@ struct lint_options {
 void lint_policy(
 	const struct policy *p, const struct lint_options *options, struct policy_report *report);
 
-/** A request that was seen: what decides it in @profile (NULL or unknown: in each) counts as hit. Before lint_policy(). */
-void lint_observe(const struct policy *p, const char *profile, const struct policy_ask *ask);
+/**
+ * A request that was seen, or a tunnel (@connect): the rule that decides it in @profile (NULL or unknown: in each) counts as
+ * hit. Before lint_policy().
+ */
+void lint_observe(
+	const struct policy *p, const char *profile, const struct policy_question *q, bool connect);
 
 #endif

@@ -76,12 +76,14 @@ static void check_hosting(struct lint *l, const struct rule_entry *r)
 			"tls=splice at '%.100s': servers there share addresses and certificates, and "
 			"inside of TLS a request may name another customer's",
 			shared);
-	if (writes(r) && r->rule.req_body_bytes > BODY_BYTES_LARGE)
+	uint64_t bytes = r->rule.transport == POLICY_INSPECT ? r->rule.req_body_bytes
+							     : r->rule.budget.up_bytes;
+	if (writes(r) && bytes > BODY_BYTES_LARGE)
 		report_warning(l->report, r->place, "exfiltration",
 			"up to %" PRIu64
-			" bytes a request may be sent to a host of '%.100s', where "
-			"anybody may rent one",
-			r->rule.req_body_bytes, shared);
+			" bytes may be sent at once to a host of '%.100s', where anybody may rent "
+			"one",
+			bytes, shared);
 }
 
 /** A note= counts as an answer: whoever wrote it saw the question. */
@@ -99,14 +101,13 @@ static void check_plain(struct lint *l, const struct rule_entry *r)
 			"note= why that does no harm (signed content), or allow only TLS");
 }
 
-/** Where up= was left out it follows the body, and is silent: most bodies are far from it. */
+/** Both defaults are the same, and silent: most bodies are far from it. */
 static void check_up(struct lint *l, const struct rule_entry *r)
 {
 	uint64_t up = r->rule.budget.up_bytes;
 	uint64_t body = r->rule.req_body_bytes;
-	bool follows = up == body && !attribute_given(r->given, ATTRIBUTE_UP);
-	if (!r->rule.allow || r->rule.transport != POLICY_INSPECT || up == 0 || up > body ||
-		follows)
+	bool unsaid = up == POLICY_UP_DEFAULT && !attribute_given(r->given, ATTRIBUTE_UP);
+	if (!r->rule.allow || r->rule.transport != POLICY_INSPECT || up > body || unsaid)
 		return;
 	report_warning(l->report, r->place, "up-budget",
 		"one request body of req-body=%" PRIu64 " may use the whole budget of up=%" PRIu64
@@ -147,6 +148,9 @@ static void note_wildcard(struct lint *l, const struct rule_entry *r)
 		report_note(l->report, r->place, "wildcard",
 			"**.%.*s covers every name below, of any depth (a.%.*s, b.a.%.*s), not %.*s",
 			len, name, len, name, len, name, len, name);
+	else if (r->kind == PATTERN_ANY)
+		report_note(
+			l->report, r->place, "wildcard", "any covers every name, never an address");
 	else if (r->kind == PATTERN_TREE)
 		report_note(l->report, r->place, "wildcard",
 			".%.*s covers %.*s and every name below it, of any depth (a.%.*s, b.a.%.*s)",

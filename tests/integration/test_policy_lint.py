@@ -79,9 +79,10 @@ def test_rules_that_no_recorded_request_hits(tmp_path):
     path.write_text("policy 1\n[profile p]\nallow a.test /x query=deny\nallow b.test\nallow c.test\n"
                     "expect allow GET https://c.test/\n[profile q]\nallow b.test\n")
     log.mkdir()
-    event = {"class_uid": 4002, "time": 1795973103642, "status_code": "allow.rule", "policy": {"name": "p"},
-             "http_request": {"http_method": "GET", "url": {"url_string": "https://a.test/x"}},
-             "unmapped": {"eclusa": {"mode": "enforce"}}}
+    event = {"class_uid": 4002, "start_time": 1795973103642, "status_code": "allow.rule", "policy": {"uid": "p"},
+             "dst_endpoint": {"hostname": "a.test", "port": 443},
+             "http_request": {"http_method": "GET", "url": {"scheme": "https", "path": "/x"}},
+             "unmapped": {"eclusa": {"mode": "enforce", "tls_mode": "inspect"}}}
     seen = log / "20261129T172503Z-sb-x.jsonl"
     untested = (f"{path}:%d:1: warning: untested: no expect line and no request that was observed "
                 "is decided by this rule")

@@ -78,9 +78,38 @@ static void test_each_finding_has_its_place(void **state)
 		{"allow a.test expires=2027-01-29\n", ""},
 		{"allow *.github.io\n", "3:shared-hosting"},
 		{"allow *.x.github.io\ndeny .github.com\n", ""},
-		{"allow x.github.io POST req-body=2m\n", "3:exfiltration"},
+		{"allow x.github.io POST req-body=2m\n", "3:exfiltration 3:up-budget"},
 		{"allow x.github.io POST req-body=1m\n", ""},
-		{"allow x.github.io GET req-body=2m\n", ""},
+		{"allow x.github.io GET req-body=2m\n", "3:up-budget"},
+		/* one body and the budget */
+		{"allow a.test POST up=1m\n", "3:up-budget"},
+		{"allow a.test POST up=2m\n", ""},
+		{"allow a.test POST\n", ""},
+		{"allow a.test POST req-body=4m\n", "3:up-budget"},
+		{"allow a.test POST req-body=4m up=5m\n", ""},
+		{"allow a.test POST req-body=4m up=4m window=1h\n", "3:up-budget"},
+		{"allow tcp a.test:22 up=1k\nallow b.test up=1k\n", ""},
+		/* limits in which two rules differ */
+		{"allow a.test /x\nallow a.test /x rate=1/s\n", "4:equal-specificity"},
+		{"allow a.test /x\nallow a.test /x down=1k\n", "4:equal-specificity"},
+		{"allow a.test /x\nallow a.test /x header-deny=cookie\n", "4:equal-specificity"},
+		{"allow a.test /x\nallow a.test /x upgrade=websocket\n", "4:equal-specificity"},
+		{"allow a.test /x\nallow a.test /x mode=observe\n", "4:equal-specificity"},
+		{"allow ip:10.1.0.0/16 /x\nallow ip:10.1.0.0/16 /x conns=1\n",
+			"4:equal-specificity"},
+		{"allow ip:10.1.0.0/16\nallow ip:10.1.2.0/24 conns=1\n", ""},
+		/* what passes unread */
+		{"allow x.github.io tls=splice\n", "3:splice-hosting"},
+		{"allow x.github.com tls=splice\n", ""},
+		{"allow x.github.io tls=splice up=2m\n", "3:splice-hosting 3:exfiltration"},
+		{"allow a.test tls=splice\ndeny .a.test\n", "3:unreachable"},
+		{"allow tcp a.test:22\ndeny .a.test:22 GET\n", ""},
+		{"allow ip:10.1.2.3\ndeny ip:10.1.0.0/16\n", "3:unreachable"},
+		{"allow ip:10.1.0.0/16\ndeny ip:10.1.2.3\n", ""},
+		{"allow ip:10.1.0.0/16\ndeny ip:10.1.2.3 /x\n", "4:deny-path"},
+		{"allow any ticket=T\ndeny a.test /x\n", "4:deny-path"},
+		{"allow a.test\ndeny any\n", "3:unreachable"},
+		{"allow ip:10.1.2.3\ndeny any\n", ""},
 		/* plain HTTP, unless a note says why */
 		{"allow a.test:80\n", "3:plain-http"},
 		{"allow a.test:70-90\n", "3:plain-http"},
@@ -110,11 +139,13 @@ static void test_notes_say_what_a_wildcard_covers(void **state)
 {
 	(void)state;
 	char found[256];
-	lint_text("allow a.test\nallow *.b.test\nallow **.c.test\nallow .d.test\n", false);
+	lint_text("allow a.test\nallow *.b.test\nallow **.c.test\nallow .d.test\n"
+		  "allow any:444 ticket=T mode=observe\nallow ip:10.0.0.0/8\n",
+		false);
 	codes(false, found, sizeof(found));
 	assert_string_equal(found, "");
 	codes(true, found, sizeof(found));
-	assert_string_equal(found, "4:wildcard 5:wildcard 6:wildcard");
+	assert_string_equal(found, "4:wildcard 5:wildcard 6:wildcard 7:wildcard 7:observe");
 	assert_string_equal(report.items[0].text,
 		"*.b.test covers one label (a.b.test), not b.test and not b.a.b.test");
 	assert_non_null(strstr(report.items[1].text, "not c.test"));
@@ -125,11 +156,11 @@ static void test_notes_say_what_a_wildcard_covers(void **state)
 static struct policy_report lint_whole(const char *text, const char *observed, const char *profile)
 {
 	struct policy *p = policy_setup(text);
-	struct policy_ask ask;
+	struct policy_setup_question asked;
 	struct policy_report found = {.count = 0};
 	if (observed != NULL) {
-		policy_ask_init(&ask, SLICE("GET"), slice_of(observed), NOW_MS);
-		lint_observe(p, profile, &ask);
+		policy_setup_ask(observed, &asked);
+		lint_observe(p, profile, &asked.q, false);
 	}
 	lint_policy(
 		p, &(struct lint_options){.now_ms = NOW_MS, .observed = observed != NULL}, &found);
@@ -150,19 +181,19 @@ static void test_rules_that_no_test_hits(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		char found[256];
 		/* by a request that was seen in that profile; a narrowed copy counts for its rule */
-		report = lint_whole(text, i == 0 ? NULL : "https://b.test/", "p");
+		report = lint_whole(text, i == 0 ? NULL : "GET https://b.test/", "p");
 		codes(false, found, sizeof(found));
 		assert_string_equal(found, wanted[i]);
 	}
 	report = lint_whole("policy 1\n[profile p]\nallow a.test\n", NULL, NULL);
 	assert_int_equal(report.count, 0);
 	report = lint_whole("policy 1\n[profile p]\nallow a.test\n[profile q]\nallow b.test\n",
-		"https://b.test/", NULL);
+		"GET https://b.test/", NULL);
 	assert_int_equal(report.count, 1);
 	assert_int_equal(report.items[0].line, 3);
 	assert_string_equal(report.items[0].code, "untested");
 	report = lint_whole("policy 1\n[profile p]\nallow a.test\n[profile q]\nallow a.test\n",
-		"https://a.test/", "q");
+		"GET https://a.test/", "q");
 	assert_int_equal(report.count, 1);
 	assert_int_equal(report.items[0].line, 3);
 }
