@@ -207,8 +207,10 @@ static int recover_segment(int folder_fd, int open_fd, const char *name, struct 
 			(void)failure_errno(why, r, "audit folder: can't complete %s", name);
 	}
 	(void)snprintf(file, sizeof(file), "%.240s.jsonl", name);
-	if (r == 0)
+	if (r == 0) {
+		audit_segment_release(segment);
 		r = index_recovered(folder_fd, file, segment, why);
+	}
 	audit_segment_free(segment);
 	if (r < 0)
 		return r;

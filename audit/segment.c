@@ -32,6 +32,8 @@ struct audit_segment {
 	int fd;                    /* borrowed */
 	off_t end;                 /* what we know of; another size means that others wrote */
 	struct chain chain;        /* its name is empty until it is known */
+	off_t reserved;            /* the disk has room up to here */
+	bool starved;              /* and has no more */
 	char device[DEVICE_BYTES]; /* ,"device":{...} */
 	char boot[BOOT_ID_BYTES];
 	struct buf line;
@@ -295,6 +297,52 @@ void audit_segment_free(struct audit_segment *s)
 	free(s);
 }
 
+/** Take the lock and find the end. @return 0, then segment_unlock() is due. */
+static int segment_begin(struct audit_segment *s)
+{
+	int r = segment_lock(s);
+	if (r < 0)
+		return r;
+	r = segment_sync(s);
+	if (r < 0)
+		segment_unlock(s);
+	return r;
+}
+
+int audit_segment_reserve(struct audit_segment *s)
+{
+	if (s->reserved - s->end >= 3 * (AUDIT_SEGMENT_RESERVE_BYTES / 4))
+		return 0;
+	int r;
+	do {
+		r = fallocate(s->fd, FALLOC_FL_KEEP_SIZE, s->end, AUDIT_SEGMENT_RESERVE_BYTES) < 0
+			? -errno
+			: 0;
+	} while (r == -EINTR);
+	if (r == -EOPNOTSUPP || r == -ENOSYS)
+		r = 0; /* a full disk is learnt from writing, then */
+	if (r == 0)
+		s->reserved = s->end + AUDIT_SEGMENT_RESERVE_BYTES;
+	s->starved = r < 0;
+	return r;
+}
+
+void audit_segment_release(struct audit_segment *s)
+{
+	if (segment_begin(s) < 0)
+		return;
+	(void)!ftruncate(s->fd, s->end); /* else it is kept until the file goes */
+	segment_unlock(s);
+}
+
+/** Whether lines must wait: the run has its size, or what is left of the disk is for its end. */
+static int segment_full(const struct audit_segment *s)
+{
+	if (s->end >= AUDIT_SEGMENT_BYTES_MAX)
+		return -EDQUOT;
+	return s->starved && s->reserved - s->end < AUDIT_SEGMENT_RESERVE_END_BYTES ? -ENOSPC : 0;
+}
+
 /** A line as event.c makes them: one object, no control byte, metadata's end where it is said to be. */
 static bool entry_well_formed(struct audit_entry entry)
 {
@@ -357,18 +405,6 @@ static int segment_put(struct audit_segment *s, struct audit_entry entry, enum e
 		r = segment_write(s, buf_slice(&s->line));
 	if (r == 0)
 		segment_advance(s, hash);
-	return r;
-}
-
-/** Take the lock and find the end. @return 0, then segment_unlock() is due. */
-static int segment_begin(struct audit_segment *s)
-{
-	int r = segment_lock(s);
-	if (r < 0)
-		return r;
-	r = segment_sync(s);
-	if (r < 0)
-		segment_unlock(s);
 	return r;
 }
 
@@ -479,8 +515,9 @@ int audit_segment_drain(struct audit_segment *s, struct audit_ring *ring, bool o
 	int r = segment_begin(s);
 	if (r < 0)
 		return r;
-	bool full = s->end >= AUDIT_SEGMENT_BYTES_MAX && !orphaned;
-	r = full ? -EDQUOT : segment_drain(s, ring, orphaned, storage);
+	r = orphaned ? 0 : segment_full(s);
+	if (r == 0)
+		r = segment_drain(s, ring, orphaned, storage);
 	segment_unlock(s);
 	return r;
 }

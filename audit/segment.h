@@ -20,6 +20,13 @@
  */
 #define AUDIT_SEGMENT_BYTES_MAX ((off_t)256 << 20)
 
+/**
+ * Room on the disk that is kept for a segment beyond its end, so that a full disk still leaves some for the denials that it causes and
+ * for the end of the run; of it the part that only the end may use.
+ */
+#define AUDIT_SEGMENT_RESERVE_BYTES     ((off_t)256 << 10)
+#define AUDIT_SEGMENT_RESERVE_END_BYTES ((off_t)32 << 10)
+
 struct audit_segment;
 
 /** Default folder: /var/log/eclusa for root, else $XDG_STATE_HOME/eclusa/audit, else ~/.local/state/eclusa/audit. */
@@ -46,6 +53,13 @@ int audit_segment_attach(
 /** Where the chain is, as far as this writer knows: up to date after an append of its own. */
 const struct chain *audit_segment_chain(const struct audit_segment *s);
 void audit_segment_free(struct audit_segment *s);
+/**
+ * Keep AUDIT_SEGMENT_RESERVE_BYTES free beyond the end. @return 0, also where the file system can't; -ENOSPC or another negative errno: what
+ * is left is for denials.
+ */
+int audit_segment_reserve(struct audit_segment *s);
+/** Nothing more will be written: give back what was kept. */
+void audit_segment_release(struct audit_segment *s);
 /** Add sequence and logged time, append one line with one write(). @return 0 or negative errno (nothing half-written stays). */
 int audit_segment_append(struct audit_segment *s, struct audit_entry entry);
 int audit_segment_append_event(struct audit_segment *s, const struct audit_event *e);

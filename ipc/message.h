@@ -126,7 +126,8 @@ enum message_policy_origin {
 
 /**
  * Descriptors, in this order: policy bundle (memory file), audit segment, one ring a worker, system CA bundle,
- * then those that flags announce: upstream CA, hosts file (memory file), super's own ring, the CA's certificate and key.
+ * then those that flags announce: upstream CA, hosts file (memory file), super's own ring, the CA's certificate and key, the
+ * log's key.
  */
 struct message_proxy_start {
 	struct message_header header;
@@ -137,6 +138,7 @@ struct message_proxy_start {
 	uint32_t resolver_count;
 	uint32_t has_own_ring; /* for events about the policy: it can change while the proxy runs */
 	uint32_t has_ca;
+	uint32_t has_audit_key;           /* what signs the log's checkpoints */
 	uint32_t policy_origin;           /* enum message_policy_origin */
 	uint32_t ca_lifetime_s;           /* of a CA that the keeper makes; 0: a run's */
 	char profile[MESSAGE_NAME_BYTES]; /* whose digests events about the policy tell */

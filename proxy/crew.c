@@ -32,6 +32,8 @@ void crew_init(struct crew *c)
 		.own_ring_fd = -1,
 		.ca_fd = -1,
 		.ca_key_fd = -1,
+		.audit_key_fd = -1,
+		.attest_ends = {-1, -1},
 		.wake = {-1, -1}};
 	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++) {
 		c->ring_fds[i] = -1;
@@ -54,7 +56,8 @@ static void member_fini(struct crew_member *m)
 void crew_fini(struct crew *c)
 {
 	int *fds[] = {&c->segment_fd, &c->ca_bundle_fd, &c->upstream_ca_fd, &c->guard_fd,
-		&c->own_ring_fd, &c->ca_fd, &c->ca_key_fd, &c->wake[0], &c->wake[1]};
+		&c->own_ring_fd, &c->ca_fd, &c->ca_key_fd, &c->audit_key_fd, &c->attest_ends[0],
+		&c->attest_ends[1], &c->wake[0], &c->wake[1]};
 	for (size_t i = 0; i < array_size(fds); i++)
 		fd_close(fds[i]);
 	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++) {
@@ -87,6 +90,9 @@ int crew_open(struct crew *c, struct failure *why)
 		if (r < 0)
 			return failure_errno(why, r, "proxy: memory for budgets");
 	}
+	int r = channel_pair(c->attest_ends);
+	if (r < 0)
+		return failure_errno(why, r, "proxy: channel");
 	if (pipe2(c->wake, O_CLOEXEC | O_NONBLOCK) < 0)
 		return failure_errno(why, -errno, "proxy: pipe");
 	return 0;
@@ -111,14 +117,16 @@ static bool child_enter(enum confine_role role, const int *fds, size_t count, st
 
 static int keeper_child(struct crew *c, int channel_fd)
 {
-	int keep[MESSAGE_WORKERS_MAX + 3], ends[MESSAGE_WORKERS_MAX];
+	int keep[MESSAGE_WORKERS_MAX + 5], ends[MESSAGE_WORKERS_MAX];
 	struct failure why = {0};
 	for (unsigned i = 0; i < c->workers; i++)
 		keep[i] = ends[i] = c->keeper_ends[i][1];
 	keep[c->workers] = channel_fd;
 	keep[c->workers + 1] = c->ca_fd;
 	keep[c->workers + 2] = c->ca_key_fd;
-	if (!child_enter(CONFINE_KEEPER, keep, c->workers + 3, &why))
+	keep[c->workers + 3] = c->audit_key_fd;
+	keep[c->workers + 4] = c->attest_ends[1];
+	if (!child_enter(CONFINE_KEEPER, keep, c->workers + 5, &why))
 		return 1;
 	return keeper_run(&(struct keeper_context){.worker_fds = ends,
 		.worker_count = c->workers,
@@ -126,12 +134,15 @@ static int keeper_child(struct crew *c, int channel_fd)
 		.policy = ptr_take(c->policy),
 		.ca_fd = c->ca_fd,
 		.ca_key_fd = c->ca_key_fd,
-		.ca_lifetime_s = c->start.ca_lifetime_s});
+		.ca_lifetime_s = c->start.ca_lifetime_s,
+		.audit_key_fd = c->audit_key_fd,
+		.attest_fd = c->attest_ends[1],
+		.profile = c->start.profile});
 }
 
 static int recorder_child(struct crew *c, int channel_fd)
 {
-	int keep[] = {channel_fd, c->wake[0], c->segment_fd};
+	int keep[] = {channel_fd, c->wake[0], c->segment_fd, c->attest_ends[0]};
 	struct audit_ring *rings[MESSAGE_WORKERS_MAX + 1];
 	struct failure why = {0};
 	unsigned count = 0;
@@ -147,6 +158,8 @@ static int recorder_child(struct crew *c, int channel_fd)
 	return recorder_run(&(struct recorder_context){.channel_fd = channel_fd,
 		.wake_fd = c->wake[0],
 		.segment = c->segment,
+		.segment_fd = c->segment_fd,
+		.attest_fd = c->attest_ends[0],
 		.rings = rings,
 		.ring_count = count});
 }
@@ -232,6 +245,8 @@ int crew_start_keeper(struct crew *c, struct failure *why)
 		fd_close(&c->keeper_ends[i][1]); /* so that its death is an end */
 	fd_close(&c->ca_fd);
 	fd_close(&c->ca_key_fd); /* nobody else may read it */
+	fd_close(&c->audit_key_fd);
+	fd_close(&c->attest_ends[1]);
 	return r < 0 ? r : 0;
 }
 

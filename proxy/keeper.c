@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "ipc/channel.h"
 #include "ipc/fault.h"
+#include "proxy/attest.h"
 #include "proxy/leaf.h"
 #include "proxy/prepared.h"
 
@@ -35,6 +36,7 @@ struct keeper {
 	struct prepared prepared;
 	unsigned count;
 	struct keeper_peer peers[KEEPER_CHANNELS_MAX];
+	struct attest attest;
 };
 
 /** Between the two steps of a change either policy counts: some worker may have taken the second one already. */
@@ -133,7 +135,7 @@ static void keeper_hear_super(struct keeper *k)
 /** One request of each worker in turn. @return whether any channel is open. */
 static bool keeper_turn(struct keeper *k)
 {
-	struct pollfd waits[KEEPER_CHANNELS_MAX + 1];
+	struct pollfd waits[KEEPER_CHANNELS_MAX + 2];
 	bool open = false;
 	for (unsigned i = 0; i < k->count; i++) {
 		short events = k->peers[i].has_reply ? POLLOUT : POLLIN;
@@ -141,10 +143,14 @@ static bool keeper_turn(struct keeper *k)
 		open |= k->peers[i].fd >= 0;
 	}
 	waits[k->count] = (struct pollfd){.fd = k->super_fd, .events = POLLIN};
-	if (!open || poll(waits, k->count + 1, -1) <= 0)
+	waits[k->count + 1] = (struct pollfd){.fd = k->attest.fd, .events = POLLIN};
+	open |= k->attest.fd >= 0;
+	if (!open || poll(waits, k->count + 2, -1) <= 0)
 		return open;
 	if (waits[k->count].revents != 0)
 		keeper_hear_super(k); /* first: who comes with a name may have the new policy */
+	if (waits[k->count + 1].revents != 0)
+		attest_hear(&k->attest, k->policy);
 	for (unsigned i = 0; i < k->count; i++) {
 		struct keeper_peer *peer = &k->peers[i];
 		if (waits[i].revents == 0)
@@ -217,7 +223,9 @@ static int keeper_start(struct keeper *k, const struct keeper_context *context, 
 		? keeper_load_ca(k, context, why)
 		: ca_new((int64_t)(clock_wall_ms() / 1000),
 			  lifetime_s != 0 ? lifetime_s : CA_LIFETIME_SECONDS, &k->ca, why);
-	return r < 0 ? r : keeper_announce(k, why);
+	if (r == 0)
+		r = keeper_announce(k, why); /* the key after it: nobody waits for that one */
+	return r < 0 ? r : attest_start(&k->attest, context->attest_fd, context->audit_key_fd, why);
 }
 
 int keeper_run(const struct keeper_context *context)
@@ -226,12 +234,14 @@ int keeper_run(const struct keeper_context *context)
 		.super_fd = context->super_fd,
 		.count = context->worker_count};
 	struct failure why = {0};
+	k.attest.profile = context->profile;
 	int r = keeper_start(&k, context, &why);
 	if (r < 0)
 		message_send_failed(k.super_fd, why.code, why.text);
 	while (r == 0 && keeper_turn(&k))
 		continue;
 	ca_free(k.ca);
+	attest_fini(&k.attest);
 	prepared_drop(&k.prepared);
 	policy_free(k.policy);
 	return r < 0 ? 1 : 0;

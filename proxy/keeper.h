@@ -39,6 +39,9 @@ struct keeper_context {
 	int ca_fd;             /* certificate and key in PEM, -1: a CA is made, for so long */
 	int ca_key_fd;
 	uint32_t ca_lifetime_s;
+	int audit_key_fd;    /* the install key in PEM; -1: checkpoints are not signed */
+	int attest_fd;       /* the recorder's channel: attest.h */
+	const char *profile; /* whose digest checkpoints tell */
 };
 
 /** Have a CA, tell its PEM, serve until every worker's channel has ended. Called in the forked child. @return exit status. */

@@ -1,12 +1,16 @@
 /* See recorder.h. */
 #include "proxy/recorder.h"
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "ipc/channel.h"
 #include "ipc/fault.h"
+#include "proxy/spool.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define RETRY_MS 100  /* after a failed write */
@@ -14,32 +18,59 @@
 
 struct recorder {
 	const struct recorder_context *context;
-	bool stalled; /* the last write failed */
+	struct spool spool;
+	uint64_t
+		stalled_ns; /* since when requests are denied, for the log can't be written; 0: they are not */
+	int stalled_error;
 	bool ended;
 };
 
-/** Tell workers whether they may allow, and the operator once for each change. */
+/** A change of state is an event, if it can be written, and one alarm. */
+static void recorder_tell(struct recorder *r, enum reason reason, const char *detail)
+{
+	const struct audit_event e = {.class = AUDIT_LIFECYCLE,
+		.activity = 99, /* OCSF: Other */
+		.reason = reason,
+		.detail = detail};
+	log_event(LOG_LEVEL_ERROR,
+		reason == REASON_DENY_AUDIT_FULL ? "audit-not-writable" : "audit-writable-again",
+		"%s", detail);
+	if (audit_segment_append_event(r->context->segment, &e) == 0)
+		spool_wrote(&r->spool);
+}
+
+/** Tell workers whether they may allow, and everybody else once for each change. */
 static void recorder_stall(struct recorder *r, int error)
 {
 	bool stalled = error < 0;
-	if (stalled == r->stalled)
+	char detail[256];
+	if (stalled == (r->stalled_ns != 0))
 		return;
-	r->stalled = stalled;
+	uint64_t now = clock_monotonic_ns();
 	for (unsigned i = 0; i < r->context->ring_count; i++)
 		audit_ring_set_stalled(r->context->rings[i], stalled);
-	if (stalled)
-		log_event(LOG_LEVEL_ERROR, "audit-not-writable",
-			"error=%s; requests are denied until it is", strerror(-error));
-	else
-		log_event(LOG_LEVEL_ERROR, "audit-writable-again", "lines are written");
+	if (stalled) {
+		r->stalled_error = error;
+		(void)snprintf(detail, sizeof(detail),
+			"the log can't be written: %s; requests are denied", strerror(-error));
+	} else {
+		(void)snprintf(detail, sizeof(detail),
+			"the log can be written again; requests were denied for %llu ms: %s",
+			(unsigned long long)((now - r->stalled_ns) / NS_PER_MS),
+			strerror(-r->stalled_error));
+	}
+	r->stalled_ns = stalled ? now : 0;
+	recorder_tell(r, stalled ? REASON_DENY_AUDIT_FULL : REASON_AUDIT_RECOVERED, detail);
 }
 
 /** Move what one ring holds. @return lines or negative errno. */
 static int recorder_drain_ring(struct recorder *r, unsigned ring, bool orphaned)
 {
 	int lines = audit_segment_drain(r->context->segment, r->context->rings[ring], orphaned);
-	if (lines > 0)
+	if (lines > 0) {
+		spool_wrote(&r->spool);
 		fault_point("recorder-after-write");
+	}
 	return lines;
 }
 
@@ -53,7 +84,8 @@ static int recorder_drain(struct recorder *r, bool orphaned)
 			error = moved;
 		lines += moved > 0 ? moved : 0;
 	}
-	recorder_stall(r, error);
+	int turned = spool_turn(&r->spool);
+	recorder_stall(r, error < 0 ? error : turned);
 	return error < 0 ? error : lines;
 }
 
@@ -80,7 +112,9 @@ static void recorder_hear(struct recorder *r)
 	if (asked.kind == RECORDER_ORPHAN && asked.ring < r->context->ring_count) {
 		recorder_answer(r, &asked, recorder_drain_ring(r, asked.ring, true));
 	} else if (asked.kind == RECORDER_FINISH) {
-		recorder_answer(r, &asked, recorder_drain(r, true));
+		int drained = recorder_drain(r, true);
+		spool_finish(&r->spool);
+		recorder_answer(r, &asked, drained);
 		r->ended = true;
 	}
 }
@@ -97,7 +131,8 @@ static void recorder_wait(struct recorder *r)
 {
 	struct pollfd wait[] = {{.fd = r->context->channel_fd, .events = POLLIN},
 		{.fd = r->context->wake_fd, .events = POLLIN}};
-	int ready = poll(wait, 2, r->stalled ? RETRY_MS : IDLE_MS);
+	int limit_ms = r->stalled_ns != 0 ? RETRY_MS : IDLE_MS;
+	int ready = poll(wait, 2, spool_timeout_ms(&r->spool, limit_ms));
 	if (ready <= 0)
 		return; /* a timeout or a signal: looked at again */
 	if (wait[1].revents != 0) {
@@ -110,7 +145,11 @@ static void recorder_wait(struct recorder *r)
 
 int recorder_run(const struct recorder_context *context)
 {
-	struct recorder r = {.context = context};
+	struct recorder r = {.context = context,
+		.spool = {.segment = context->segment,
+			.segment_fd = context->segment_fd,
+			.attest_fd = context->attest_fd}};
+	spool_wrote(&r.spool); /* what the launcher, or a predecessor, wrote */
 	for (unsigned i = 0; i < context->ring_count; i++)
 		audit_ring_set_stalled(context->rings[i], false); /* a predecessor's word */
 	while (!r.ended) {

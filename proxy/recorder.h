@@ -25,7 +25,9 @@ struct recorder_message {
 struct recorder_context {
 	int channel_fd;                /* seqpacket to super */
 	int wake_fd;                   /* non-blocking; a byte: some ring has a line */
-	struct audit_segment *segment; /* attached; its descriptor is open */
+	struct audit_segment *segment; /* attached */
+	int segment_fd;                /* its descriptor */
+	int attest_fd; /* to the keeper, which signs checkpoints; -1: there are none */
 	struct audit_ring *const *rings;
 	unsigned ring_count;
 };

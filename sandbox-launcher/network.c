@@ -6,6 +6,7 @@
  */
 #include "sandbox-launcher/network.h"
 
+#include "audit/key.h"
 #include "audit/segment.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -18,6 +19,7 @@
 #include "sandbox-launcher/uids.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <sys/prctl.h>
 
@@ -50,7 +52,7 @@ struct network_parts {
 	struct message_netd_start netd;
 	struct message_proxy_start proxy;
 	bool too_many; /* opened entries */
-	int bundle_fd, ring_fd;
+	int bundle_fd, ring_fd, audit_key_fd;
 	struct upstream_files upstream;
 };
 
@@ -172,6 +174,20 @@ static int network_send_netd(struct network *n, const struct network_options *op
 	return r < 0 && r != -EPIPE ? failure_errno(why, r, "can't speak to eclusa-netd") : 0;
 }
 
+/** What signs the log's checkpoints. A host where none can be made has a log that is not signed, and says so. */
+static int network_open_audit_key(const struct network_options *options, struct failure *why)
+{
+	char path[PATH_MAX];
+	struct failure later = {0};
+	int r = audit_key_path(options->root, path, sizeof(path), &later);
+	if (r == 0)
+		r = audit_key_open(path, &later);
+	if (r >= 0)
+		return r;
+	bool none = r == -ENOENT || r == -EACCES || r == -EROFS || r == -ENOSPC;
+	return none ? -1 : failure_set(why, r, "%s", later.text);
+}
+
 static int network_open_files(struct network *n, const struct network_options *options,
 	struct network_parts *parts, struct failure *why)
 {
@@ -182,6 +198,10 @@ static int network_open_files(struct network *n, const struct network_options *o
 	int r = upstream_open(&upstream, &parts->upstream, why);
 	if (r < 0)
 		return r;
+	struct failure key = {0};
+	parts->audit_key_fd = network_open_audit_key(options, &key);
+	if (key.code < 0)
+		return failure_set(why, key.code, "%s", key.text);
 	r = slice_copy(slice_of(options->sandbox_id), n->ring_id, sizeof(n->ring_id));
 	if (r < 0)
 		return failure_errno(why, r, "sandbox id");
@@ -198,17 +218,22 @@ static int network_send_proxy(struct network *n, const struct network_options *o
 	int r = network_open_files(n, options, parts, why);
 	if (r < 0)
 		return r;
-	int fds[6] = {parts->bundle_fd, n->segment_fd, parts->ring_fd, parts->upstream.roots_fd};
+	int fds[7] = {parts->bundle_fd, n->segment_fd, parts->ring_fd, parts->upstream.roots_fd};
 	size_t count = 4;
 	if (parts->upstream.more_roots_fd >= 0)
 		fds[count++] = parts->upstream.more_roots_fd;
 	if (parts->upstream.hosts_fd >= 0)
 		fds[count++] = parts->upstream.hosts_fd;
+	if (parts->audit_key_fd >= 0)
+		fds[count++] = parts->audit_key_fd;
 	parts->proxy.header.kind = MESSAGE_PROXY_START;
 	parts->proxy.workers = NETWORK_WORKERS;
 	parts->proxy.uid = n->proxy_uid;
 	parts->proxy.has_upstream_ca = parts->upstream.more_roots_fd >= 0;
 	parts->proxy.has_hosts = parts->upstream.hosts_fd >= 0;
+	parts->proxy.has_audit_key = parts->audit_key_fd >= 0;
+	(void)slice_copy(slice_of(options->profile), parts->proxy.profile,
+		sizeof(parts->proxy.profile)); /* it fitted in the lease */
 	r = channel_send(n->proxy.channel_fd, &parts->proxy, sizeof(parts->proxy), fds, count);
 	/* EPIPE: it has ended; network_wait() reads its last words */
 	return r < 0 && r != -EPIPE ? failure_errno(why, r, "can't speak to eclusa-proxy") : 0;
@@ -228,7 +253,7 @@ int network_start(const struct network_options *options, struct network **ret, s
 	n->proxy_uid_lock = -1;
 	n->segment_fd = options->segment_fd;
 	n->audit_folder_fd = options->audit_folder_fd;
-	parts->bundle_fd = parts->ring_fd = -1;
+	parts->bundle_fd = parts->ring_fd = parts->audit_key_fd = -1;
 	parts->upstream = UPSTREAM_FILES_NONE;
 	/* what a dead super leaves in its group becomes our child: program_end() */
 	int r = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0
@@ -241,6 +266,7 @@ int network_start(const struct network_options *options, struct network **ret, s
 	fd_close(&parts->bundle_fd);
 	upstream_close(&parts->upstream);
 	fd_close(&parts->ring_fd);
+	fd_close(&parts->audit_key_fd);
 	if (r < 0) {
 		network_free(n);
 		return r;

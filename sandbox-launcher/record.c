@@ -68,6 +68,8 @@ static int record_events(struct record *r, enum audit_index_kind kind,
 	int e = audit_segment_attach(r->segment, id, &segment, why);
 	for (size_t i = 0; i < count && e == 0; i++)
 		e = audit_segment_append_event(segment, &events[i]);
+	if (e == 0 && kind == AUDIT_INDEX_CLOSED)
+		audit_segment_release(segment);
 	if (e == 0) {
 		const struct audit_index_entry entry = {
 			.kind = kind, .segment = r->name, .at = audit_segment_chain(segment)};

@@ -182,13 +182,15 @@ static int fake_proxy(void)
 	if (channel_receive(3, &m, sizeof(m), fds, 8, &count) != sizeof(m.proxy_start) ||
 		m.header.kind != MESSAGE_PROXY_START || m.proxy_start.workers != 1)
 		return say("no start message");
-	size_t expected = 4 + m.proxy_start.has_hosts + m.proxy_start.has_upstream_ca;
+	size_t expected = 4 + m.proxy_start.has_hosts + m.proxy_start.has_upstream_ca +
+		m.proxy_start.has_audit_key;
 	if (count != expected || m.proxy_start.resolver_count != 1 ||
 		m.proxy_start.resolvers[0].port != 5353)
 		return say("not the descriptors or resolvers that were announced");
 	char text[16] = "";
 	if (m.proxy_start.has_hosts &&
-		(pread(fds[count - 1], text, sizeof(text) - 1, 0) < 0 ||
+		(pread(fds[count - 1 - m.proxy_start.has_audit_key], text, sizeof(text) - 1, 0) <
+				0 ||
 			strcmp(text, "hosts\n") != 0))
 		return say("not the hosts file");
 	for (size_t i = 0; i < count; i++)
@@ -273,7 +275,7 @@ static int set_up(void **state)
 		.segment_fd = stage.segment_fd,
 		.audit_folder_fd = stage.folder_fd};
 	(void)unsetenv(SCENARIO);
-	return 0;
+	return setenv("XDG_STATE_HOME", stage.folder, 1); /* where the log's key is made */
 }
 
 static int tear_down(void **state)

@@ -1,0 +1,99 @@
+/* See spool.h. */
+#include "proxy/spool.h"
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "proxy/attest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define ATTEST_WAIT_MS 500
+
+void spool_wrote(struct spool *s)
+{
+	uint64_t now = clock_monotonic_ns();
+	if (s->unsynced_ns == 0)
+		s->unsynced_ns = now;
+	if (s->uncovered_ns == 0)
+		s->uncovered_ns = now;
+}
+
+static uint64_t last_line(const struct spool *s)
+{
+	return audit_segment_chain(s->segment)->sequence - 1;
+}
+
+/** A checkpoint behind the last line. Without an answer of the keeper there is none until the next is due. */
+static int spool_checkpoint(struct spool *s)
+{
+	const struct chain *chain = audit_segment_chain(s->segment);
+	struct checkpoint c = {.first = s->covered + 1, .last = last_line(s)};
+	memcpy(c.chain, chain->name, sizeof(c.chain));
+	memcpy(c.head, chain->head, sizeof(c.head));
+	s->uncovered_ns = clock_monotonic_ns();
+	int r = attest_ask(s->attest_fd, &c, ATTEST_WAIT_MS);
+	if (r < 0) {
+		log_event(LOG_LEVEL_WARN, "no-checkpoint", "last=%llu error=%s",
+			(unsigned long long)c.last, strerror(-r));
+		return 0;
+	}
+	const struct audit_event e = {.class = AUDIT_LIFECYCLE,
+		.activity = 99, /* OCSF: Other */
+		.reason = REASON_AUDIT_CHECKPOINT,
+		.detail = c.key[0] == '\0' ? "there is no audit key: not signed" : NULL,
+		.checkpoint = &c};
+	r = audit_segment_append_event(s->segment, &e);
+	if (r < 0)
+		return r;
+	s->covered = last_line(s);
+	s->uncovered_ns = 0;
+	return 0;
+}
+
+static bool checkpoint_due(const struct spool *s)
+{
+	if (s->attest_fd < 0 || s->uncovered_ns == 0)
+		return false;
+	return last_line(s) - s->covered >= CHECKPOINT_LINES ||
+		clock_monotonic_ns() - s->uncovered_ns >= CHECKPOINT_SECONDS * NS_PER_SEC;
+}
+
+static int spool_sync(struct spool *s)
+{
+	if (s->unsynced_ns == 0 ||
+		clock_monotonic_ns() - s->unsynced_ns < SPOOL_SYNC_MS * NS_PER_MS)
+		return 0;
+	if (fdatasync(s->segment_fd) < 0)
+		return -errno;
+	s->unsynced_ns = 0;
+	return 0;
+}
+
+int spool_turn(struct spool *s)
+{
+	int r = checkpoint_due(s) ? spool_checkpoint(s) : 0;
+	int synced = spool_sync(s);
+	int reserved = audit_segment_reserve(s->segment);
+	return r < 0 ? r : synced < 0 ? synced : reserved;
+}
+
+void spool_finish(struct spool *s)
+{
+	if (s->attest_fd >= 0 && last_line(s) > s->covered)
+		(void)spool_checkpoint(
+			s); /* without it the end is not signed; it is written all the same */
+	/* Handed to the disk at once, and not waited for: a run's caller is. */
+	(void)sync_file_range(s->segment_fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+}
+
+int spool_timeout_ms(const struct spool *s, int limit_ms)
+{
+	uint64_t now = clock_monotonic_ns();
+	if (s->unsynced_ns == 0)
+		return limit_ms;
+	uint64_t due = s->unsynced_ns + SPOOL_SYNC_MS * NS_PER_MS;
+	int left_ms = now >= due ? 0 : (int)((due - now) / NS_PER_MS) + 1;
+	return left_ms < limit_ms ? left_ms : limit_ms;
+}
