@@ -2,6 +2,7 @@
 #include "audit/reader.h"
 
 #include "audit/event.h"
+#include "audit/index.h"
 #include "common/cleanup.h"
 
 #include <assert.h>
@@ -11,8 +12,8 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-#define READ_BYTES  ((size_t)256 << 10) /* at a time; a line is far shorter */
-#define INDEX_NAME  "index.jsonl"       /* of segments, beside them */
+#define READ_BYTES ((size_t)256 << 10) /* at a time; a line is far shorter */
+
 #define SEGMENT_END ".jsonl"
 
 static_assert(READ_BYTES > 2 * AUDIT_LINE_BYTES_MAX, "a whole line fits");
@@ -160,8 +161,8 @@ int audit_read_fd(struct audit_read *read, int segment_fd)
 static int is_segment(const struct dirent *entry)
 {
 	struct slice name = slice_of(entry->d_name);
-	return slice_ends(name, SLICE(SEGMENT_END)) && !slice_equal(name, SLICE(INDEX_NAME)) &&
-		name.ptr[0] != '.';
+	return slice_ends(name, SLICE(SEGMENT_END)) &&
+		!slice_equal(name, SLICE(AUDIT_INDEX_NAME)) && name.ptr[0] != '.';
 }
 
 static int by_bytes(const struct dirent **a, const struct dirent **b)

@@ -2,6 +2,7 @@
 #include "cli/suggest.h"
 
 #include "common/cleanup.h"
+#include "policy/pattern.h"
 
 #include <assert.h>
 
@@ -18,6 +19,7 @@ static const struct {
 	[SUGGEST_LEFT_METADATA] = {"a cloud metadata address", NULL},
 	[SUGGEST_LEFT_REFUSED] =
 		{"refused in observe mode, too: a rule with addr= opens the address", NULL},
+	[SUGGEST_LEFT_NAME] = {"no rule can name the host", NULL},
 	[SUGGEST_LEFT_PATH] = {"no rule can have the path", NULL},
 };
 
@@ -137,6 +139,8 @@ static enum suggest_left left_out(const struct suggest *s, const struct recorded
 		return SUGGEST_LEFT_REFUSED;
 	if (known && class != ADDRESS_PUBLIC && !s->options.allow_private)
 		return SUGGEST_LEFT_ADDRESS;
+	if (r->host.kind == HOST_NAME && !pattern_names(&r->host))
+		return SUGGEST_LEFT_NAME;
 	if (r->kind == RECORDED_CUT || (!r->connect && r->path.ptr[0] != '/'))
 		return SUGGEST_LEFT_PATH;
 	return writes && !s->options.allow_write ? SUGGEST_LEFT_WRITE : SUGGEST_LEFT_NOT;

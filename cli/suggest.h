@@ -23,6 +23,7 @@ enum suggest_left {
 	SUGGEST_LEFT_ADDRESS, /* its host has a private or special address */
 	SUGGEST_LEFT_METADATA,
 	SUGGEST_LEFT_REFUSED, /* for its host's address it was denied while observing, too */
+	SUGGEST_LEFT_NAME,    /* its host is called as a word of the language */
 	SUGGEST_LEFT_PATH,    /* no rule can have its path, or it is not known */
 	SUGGEST_LEFT_COUNT
 };

@@ -42,6 +42,16 @@ static ptrdiff_t find_non_ascii(struct slice text)
 	return -1;
 }
 
+bool pattern_names(const struct host *host)
+{
+	static const char *const words[] = {"any", "tcp", "ip"};
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcmp(host->name, words[i]) == 0)
+			return false;
+	}
+	return true;
+}
+
 const char *pattern_parse_host(
 	struct slice text, enum pattern_kind *ret_kind, struct host *ret_host, size_t *ret_offset)
 {
@@ -70,6 +80,8 @@ const char *pattern_parse_host(
 		return "this is an address, not a host name; ip: in front of it names an address";
 	if (kind != PATTERN_EXACT && strchr(host.name, '.') == NULL)
 		return "the wildcard covers a whole public suffix; name at least two labels";
+	if (!pattern_names(&host))
+		return "this word has another meaning in a rule, which can't name a host that is called so";
 	*ret_kind = kind;
 	*ret_host = host;
 	return NULL;

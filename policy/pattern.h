@@ -27,6 +27,9 @@ const char *pattern_prefix(enum pattern_kind kind);
 const char *pattern_parse_host(
 	struct slice text, enum pattern_kind *ret_kind, struct host *ret_host, size_t *ret_offset);
 
+/** Whether a rule can name this host. "any", "tcp" and "ip" have another meaning there, with a dot behind them, too. */
+bool pattern_names(const struct host *host);
+
 /** What follows "ip:" up to the ports: "192.0.2.0/24", "[2001:db8::1]". @return NULL or what is wrong. */
 const char *pattern_parse_address(struct slice text, struct cidr *ret);
 

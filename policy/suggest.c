@@ -19,6 +19,8 @@ static void write_host(const struct host *host, char to[static HOST_NAME_BYTES +
 	bool address = host->kind == HOST_ADDRESS;
 	bool six = address && host->address.family == 6;
 	to[0] = '\0';
+	if (!pattern_names(host))
+		return;
 	if (!address || address_classify(&host->address) == ADDRESS_PUBLIC)
 		(void)snprintf(to, HOST_NAME_BYTES + 8, "%s%s%s%s", address ? "ip:" : "",
 			six ? "[" : "", host->name, six ? "]" : "");

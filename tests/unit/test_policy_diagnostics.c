@@ -119,6 +119,9 @@ static const struct finding_case in_profile[] = {
 	/* any and addresses */
 	{"allow any", 3, 1, "any", "ticket="},
 	{"allow any:8443 POST", 3, 1, "any", "ticket="},
+	{"allow any. ticket=x", 3, 7, "host", "another meaning"},
+	{"allow TCP.:443", 3, 7, "host", "another meaning"},
+	{"deny ip.", 3, 6, "host", "another meaning"},
 	{"allow ip:", 3, 10, "address", "zero host bits"},
 	{"allow ip:a.test", 3, 10, "address", "zero host bits"},
 	{"allow ip:10.0.0.1/8", 3, 10, "address", "zero host bits"},
