@@ -1,6 +1,7 @@
 /* See privilege.h. */
 #include "common/privilege.h"
 
+#include "common/buf.h"
 #include "common/file.h"
 
 #include <errno.h>
@@ -75,4 +76,14 @@ int privilege_die_with_parent(pid_t parent, int signal)
 	if (prctl(PR_SET_PDEATHSIG, signal, 0, 0, 0) < 0)
 		return -errno;
 	return getppid() == parent ? 0 : -ESRCH;
+}
+
+bool privilege_is_host_root(void)
+{
+	struct buf map;
+	buf_init(&map, 2 * 65536);
+	bool host = file_read(AT_FDCWD, "/proc/self/uid_map", 4096, &map) < 0 ||
+		slice_ends(slice_trim(slice_part(buf_slice(&map), 0, 64)), SLICE("4294967295\n"));
+	buf_fini(&map);
+	return host && geteuid() == 0;
 }

@@ -17,6 +17,8 @@ int privilege_change_user(uid_t uid, gid_t gid);
 int privilege_drop_all(void);
 /** Forbid other processes of this uid to read this one (also after exec, callers must repeat it). */
 int privilege_hide(void);
+/** Whether uid 0 here is uid 0 of the host, and this process has it. What can't be found out counts as yes. */
+bool privilege_is_host_root(void);
 /** Close every descriptor from @first up. */
 int privilege_close_from(int first);
 /** Ask for @signal when the parent dies; fails with -ESRCH if it is gone already. */

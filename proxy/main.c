@@ -1,31 +1,54 @@
-/* eclusa-proxy: started by the launcher or a service, with its channels as descriptors 3 and 4. */
+/* eclusa-proxy: alone as its options say, or started by the launcher or a service, with its channels as descriptors 3 and 4. */
 #include "common/log.h"
+#include "proxy/alone.h"
 #include "proxy/super.h"
 
-#include <getopt.h>
 #include <stdio.h>
+#include <string.h>
 
 #define LAUNCHER_FD 3
 #define NETD_FD     4
 
 static const char usage[] =
-	"usage: eclusa-proxy [--help] [--version]\n"
-	"The proxy of Eclusa. It is started by eclusa, which hands it two channels\n"
-	"as descriptors 3 and 4; there is nothing to be done with it by hand.\n";
+	"usage: eclusa-proxy --listen ADDRESS:PORT --policy PATH --profile NAME [OPTION]...\n"
+	"\n"
+	"An explicit HTTP proxy that lets pass what a policy allows, for clients that are in no\n"
+	"sandbox of Eclusa. (Without options it is the proxy of a run, which `eclusa run` starts.)\n"
+	"\n"
+	"  --listen ADDRESS:PORT    where clients reach it; port 0: any that is free\n"
+	"  --remote-clients         the address may be one that other machines reach\n"
+	"  --policy PATH            a file of rules, or a folder whose *.allow are taken together\n"
+	"  --profile NAME           the profile that holds for all clients\n"
+	"  --trust FILE             a public key; the policy must be signed by it; again and again\n"
+	"  --watch                  load the policy again when its files change (SIGHUP always does)\n"
+	"  --state-dir DIR          keep the last good policy here, and the socket of\n"
+	"                           `eclusa policy reload`\n"
+	"  --ca-out FILE            write the certificate of the CA that is made, for clients to trust\n"
+	"  --ca FILE --ca-key FILE  sign with this CA instead\n"
+	"  --upstream-ca FILE       trust these roots too, towards the world\n"
+	"  --hosts FILE             lines ADDRESS NAME... that hold before DNS\n"
+	"  --resolver ADDRESS:PORT  the name server, instead of those of /etc/resolv.conf\n"
+	"  --audit-dir DIR          where the audit log goes\n"
+	"  --help, --version\n"
+	"\n"
+	"Prints `ready ADDRESS:PORT` once it serves. SIGTERM and SIGINT end it in order.\n"
+	"Exit status: 0 ended in order, 1 failed, 2 there is no policy to start with, 125 wrong usage.\n";
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {0}};
-	int option = getopt_long(argc, argv, "h", options, NULL);
-	if (option == 'h')
-		return fputs(usage, stdout) == EOF;
-	if (option == 'V')
-		return printf("eclusa-proxy %s\n", ECLUSA_VERSION) < 0;
-	if (option != -1 || optind != argc) {
-		(void)fputs(usage, stderr); /* nothing better can be done */
-		return 125;
+	struct alone_options options;
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return fputs(usage, stdout) == EOF;
+		if (strcmp(argv[i], "--version") == 0)
+			return printf("eclusa-proxy %s\n", ECLUSA_VERSION) < 0;
 	}
-	log_open("eclusa-proxy", LOG_LEVEL_WARN);
-	return super_run(LAUNCHER_FD, NETD_FD);
+	if (argc == 1) {
+		log_open("eclusa-proxy", LOG_LEVEL_WARN);
+		return super_run(LAUNCHER_FD, NETD_FD);
+	}
+	log_open("eclusa-proxy", LOG_LEVEL_INFO);
+	if (alone_parse(argc, argv, &options) < 0)
+		return ALONE_EXIT_USAGE;
+	return alone_run(&options);
 }

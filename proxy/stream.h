@@ -28,8 +28,8 @@ struct stream {
 	bool said_end;
 	bool readable; /* as far as known: until a read would block */
 	bool writable;
-	bool held;   /* who reads it has no room: nothing more is wanted now */
-	bool owed;   /* bytes for it wait in a pipe */
+	bool held; /* who reads it has no room: nothing more is wanted now */
+	bool owed; /* bytes for it wait in a pipe */
 	bool handshaking;
 	bool handshake_writes; /* it waits for room to send */
 	int events;            /* what the loop was asked for */

@@ -18,21 +18,10 @@ static void close_all(int *fds, size_t count)
 		fd_close(&fds[i]);
 }
 
-/** Whether uid 0 here is uid 0 of the host: then staying is out of the question. */
-static bool is_host_root(void)
-{
-	struct buf map;
-	buf_init(&map, 2 * 65536);
-	bool host = file_read(AT_FDCWD, "/proc/self/uid_map", 4096, &map) < 0 ||
-		slice_ends(slice_trim(slice_part(buf_slice(&map), 0, 64)), SLICE("4294967295\n"));
-	buf_fini(&map);
-	return host && geteuid() == 0;
-}
-
 /** Should be possible afterwards: what any process of this uid may do. Not: reading it, gaining anything by exec. */
 static int give_up_privileges(const struct message_proxy_start *start, struct failure *why)
 {
-	if (start->uid == 0 && is_host_root())
+	if (start->uid == 0 && privilege_is_host_root())
 		return failure_set(why, -EPERM, "proxy: refuses to run as the host's root");
 	int r = start->uid == 0 ? 0 : privilege_change_user(start->uid, start->uid);
 	if (r == 0)

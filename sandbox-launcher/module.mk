@@ -6,9 +6,9 @@ sandbox_launcher_SOURCES := sandbox-launcher/cgroup.c sandbox-launcher/cgroup_v1
 	sandbox-launcher/record.c sandbox-launcher/result.c \
 	sandbox-launcher/result_text.c sandbox-launcher/hint.c \
 	sandbox-launcher/run.c sandbox-launcher/spec.c sandbox-launcher/spec_json.c \
-	sandbox-launcher/stream.c sandbox-launcher/supervise.c sandbox-launcher/uids.c sandbox-launcher/userns.c \
+	sandbox-launcher/stream.c sandbox-launcher/supervise.c sandbox-launcher/userns.c \
 	sandbox-launcher/view.c
-sandbox_launcher_SOURCES += sandbox-launcher/network.c sandbox-launcher/program.c sandbox-launcher/uids.c
+sandbox_launcher_SOURCES += sandbox-launcher/network.c sandbox-launcher/program.c
 
 # The system call filter is compiled while Eclusa is built: libseccomp takes 2 ms, a start has 4.
 $(BUILD)/generated/filter_gen: sandbox-launcher/filter_gen.c common/cleanup.h

@@ -16,7 +16,7 @@
 #include "ipc/channel.h"
 #include "policy/policy.h"
 #include "sandbox-launcher/program.h"
-#include "sandbox-launcher/uids.h"
+#include "common/uids.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -2,9 +2,9 @@
 #include "sandbox-launcher/plan.h"
 
 #include "common/cleanup.h"
+#include "common/uids.h"
 #include "common/upstream.h"
 #include "policy/trust.h"
-#include "sandbox-launcher/uids.h"
 #include "sandbox-launcher/userns.h"
 
 #include <stdio.h>

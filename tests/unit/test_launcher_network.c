@@ -12,7 +12,7 @@
 #include "ipc/channel.h"
 #include "policy/source.h"
 #include "sandbox-launcher/network.h"
-#include "sandbox-launcher/uids.h"
+#include "common/uids.h"
 
 #include <fcntl.h>
 #include <libgen.h>

@@ -1,10 +1,10 @@
 /*
- * Host uids that nobody has: one for each sandbox and one for each run's proxy, when Eclusa runs as
+ * Host uids that nobody has: one for each sandbox and one for each proxy, when Eclusa runs as
  * root. The range lies above what distributions, containers (systemd: up to 0x6fffffff) and
  * subordinate ids use; it is checked all the same.
  */
-#ifndef ECLUSA_SANDBOX_LAUNCHER_UIDS_H
-#define ECLUSA_SANDBOX_LAUNCHER_UIDS_H
+#ifndef ECLUSA_COMMON_UIDS_H
+#define ECLUSA_COMMON_UIDS_H
 
 #include "common/failure.h"
 

@@ -6,7 +6,7 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
-#include "sandbox-launcher/uids.h"
+#include "common/uids.h"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -2,7 +2,7 @@
  * See uids.h. A byte of the lock file is a uid; the lock is the kernel's, so that nothing is left
  * behind.
  */
-#include "sandbox-launcher/uids.h"
+#include "common/uids.h"
 
 #include "common/cleanup.h"
 #include "common/file.h"

@@ -1,0 +1,331 @@
+/* See alone.h. One poll loop beside a super that does the work. */
+#include "proxy/alone_state.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "common/privilege.h"
+#include "ipc/channel.h"
+#include "ipc/control.h"
+#include "proxy/last_good.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define END_WAIT_NS (5 * NS_PER_SEC) /* for the recorder's last lines */
+
+enum source_kind {
+	SOURCE_SIGNAL,
+	SOURCE_LAUNCHER,
+	SOURCE_NETD,
+	SOURCE_SUPER,
+	SOURCE_WATCH,
+	SOURCE_CONTROL,
+	SOURCE_CLIENTS,
+	SOURCE_COUNT = SOURCE_CLIENTS + ALONE_CLIENTS_MAX
+};
+
+static void alone_init(struct alone *a, const struct alone_options *o)
+{
+	*a = (struct alone){.options = o,
+		.signal_fd = -1,
+		.state_fd = -1,
+		.control_fd = -1,
+		.watch = WATCH_NONE,
+		.audit_folder = -1,
+		.segment_fd = -1,
+		.super_pidfd = -1,
+		.launcher_fd = -1,
+		.netd_fd = -1,
+		.uid_lock = -1,
+		.policy = {.source = {.path = o->policy, .profile = o->profile}}};
+	for (size_t i = 0; i < ALONE_CLIENTS_MAX; i++)
+		a->clients[i].fd = -1;
+	buf_init(&a->policy.bundle, POLICY_BUNDLE_BYTES_MAX + 65536);
+	buf_init(&a->asked, POLICY_BUNDLE_BYTES_MAX + 65536);
+}
+
+static void alone_fini(struct alone *a)
+{
+	if (a->control_fd >= 0)
+		(void)unlinkat(a->state_fd, CONTROL_NAME, 0); /* the next start replaces it */
+	int *fds[] = {&a->control_fd, &a->signal_fd, &a->audit_folder, &a->segment_fd,
+		&a->super_pidfd, &a->launcher_fd, &a->netd_fd, &a->uid_lock, &a->state_fd};
+	for (size_t i = 0; i < array_size(fds); i++)
+		fd_close(fds[i]);
+	for (size_t i = 0; i < ALONE_CLIENTS_MAX; i++)
+		fd_close(&a->clients[i].fd);
+	watch_close(&a->watch);
+	buf_fini(&a->policy.bundle);
+	buf_fini(&a->asked);
+}
+
+static int open_signals(struct failure *why)
+{
+	sigset_t taken;
+	(void)sigemptyset(&taken); /* can't fail on a set of ours */
+	(void)sigaddset(&taken, SIGTERM);
+	(void)sigaddset(&taken, SIGINT);
+	(void)sigaddset(&taken, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &taken, NULL) < 0)
+		return failure_errno(why, -errno, "signals");
+	int fd = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? failure_errno(why, -errno, "signals") : fd;
+}
+
+static int alone_prepare(struct alone *a, struct failure *why)
+{
+	const struct alone_options *o = a->options;
+	int r = a->signal_fd = open_signals(why);
+	if (r >= 0)
+		r = trust_open(
+			TRUST_CONFIG, o->trust, o->trust_count, &a->policy.source.trust, why);
+	if (r >= 0 && o->state_dir != NULL)
+		r = a->state_fd = last_good_open(o->state_dir, why);
+	if (r >= 0 && o->watch)
+		r = watch_open(&a->watch, why);
+	if (r < 0)
+		return r;
+	r = alone_first_policy(a, why);
+	if (r < 0)
+		a->status = ALONE_EXIT_POLICY;
+	return r;
+}
+
+/** Into a file that is there whole or not at all. */
+static int write_ca(const char *path, struct slice pem)
+{
+	char new_path[4096];
+	int len = snprintf(new_path, sizeof(new_path), "%s.new", path);
+	if (len < 0 || (size_t)len >= sizeof(new_path))
+		return -ENAMETOOLONG;
+	auto_fd fd = open(new_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd < 0)
+		return -errno;
+	int r = file_write_all(fd, pem);
+	if (r == 0 && (fsync(fd) < 0 || rename(new_path, path) < 0))
+		r = -errno;
+	if (r < 0)
+		(void)unlink(new_path); /* it is no use to anybody */
+	return r;
+}
+
+static void alone_end(struct alone *a, enum alone_exit status)
+{
+	const struct message_header finish = {.kind = MESSAGE_PROXY_FINISH};
+	if (status != ALONE_EXIT_ENDED)
+		a->status = status;
+	if (a->ending)
+		return;
+	a->ending = true;
+	if (channel_send(a->launcher_fd, &finish, sizeof(finish), NULL, 0) < 0)
+		fd_close(&a->launcher_fd); /* it has ended, or ends by that */
+}
+
+static void alone_ready(struct alone *a, const struct message_proxy_ready *m)
+{
+	const struct alone_options *o = a->options;
+	const struct slice pem = {m->ca_pem, m->ca_len};
+	char shown[ADDRESS_TEXT_BYTES];
+	bool six = o->address.family == 6;
+	int r = m->ca_len > sizeof(m->ca_pem) ? -EPROTO : 0;
+	if (r == 0 && o->ca_out != NULL)
+		r = write_ca(o->ca_out, pem);
+	if (r < 0) {
+		log_event(LOG_LEVEL_ERROR, "ca-not-written", "path=%s error=%s",
+			o->ca_out != NULL ? o->ca_out : "", strerror(-r));
+		alone_end(a, ALONE_EXIT_FAILED);
+		return;
+	}
+	a->is_ready = true;
+	alone_policy_started(a);
+	(void)printf("ready %s%s%s:%u\n", six ? "[" : "", address_format(&o->address, shown),
+		six ? "]" : "", a->port);
+	(void)fflush(stdout); /* who closed it does not want to know */
+}
+
+static void alone_hear_launcher(struct alone *a)
+{
+	union {
+		struct message_header header;
+		struct message_failed failed;
+		struct message_proxy_ready ready;
+		struct message_policy_answer answer;
+	} m;
+	int got = channel_receive(a->launcher_fd, &m, sizeof(m), NULL, 0, NULL);
+	if (got == -EAGAIN)
+		return;
+	if (got == (int)sizeof(m.ready) && m.header.kind == MESSAGE_PROXY_READY) {
+		alone_ready(a, &m.ready);
+	} else if (got == (int)sizeof(m.answer) && m.header.kind == MESSAGE_POLICY_ANSWER) {
+		alone_loaded(a, &m.answer);
+	} else if (got == (int)sizeof(m.header) && m.header.kind == MESSAGE_PROXY_FINISHED) {
+		a->finished = true;
+	} else if (got == (int)sizeof(m.failed) && m.header.kind == MESSAGE_FAILED) {
+		log_event(LOG_LEVEL_ERROR, "failed", "error=\"%.*s\"",
+			(int)sizeof(m.failed.text) - 1, m.failed.text);
+		alone_end(a, ALONE_EXIT_FAILED);
+	} else {
+		fd_close(&a->launcher_fd); /* its pidfd tells the rest */
+	}
+}
+
+/** Only that the sandbox is known, or could not be. */
+static void alone_hear_netd(struct alone *a)
+{
+	union {
+		struct message_header header;
+		struct message_failed failed;
+		struct message_sandbox sandbox;
+	} m;
+	int got = channel_receive(a->netd_fd, &m, sizeof(m), NULL, 0, NULL);
+	if (got == -EAGAIN || (got > 0 && m.header.kind == MESSAGE_SANDBOX_ADDED))
+		return;
+	if (got == (int)sizeof(m.failed) && m.header.kind == MESSAGE_FAILED) {
+		log_event(LOG_LEVEL_ERROR, "failed", "error=\"%.*s\"",
+			(int)sizeof(m.failed.text) - 1, m.failed.text);
+		alone_end(a, ALONE_EXIT_FAILED);
+		return;
+	}
+	fd_close(&a->netd_fd);
+}
+
+static void alone_hear_signal(struct alone *a)
+{
+	struct signalfd_siginfo info;
+	while (read(a->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGHUP)
+			alone_want(a, ALONE_ASKED);
+		else
+			alone_end(a, ALONE_EXIT_ENDED);
+	}
+}
+
+/** Super is gone; that is our end, in order or not. */
+static void alone_reap(struct alone *a)
+{
+	siginfo_t info = {0};
+	while (a->launcher_fd >= 0 && !a->finished)
+		alone_hear_launcher(a); /* its last words; ends with its end of the channel */
+	(void)waitid(P_PIDFD, (id_t)a->super_pidfd, &info, WEXITED); /* the pidfd said so */
+	a->super = 0;
+	fd_close(&a->super_pidfd);
+	bool well = info.si_code == CLD_EXITED && info.si_status == 0 && a->ending;
+	if (!well && a->status == ALONE_EXIT_ENDED) {
+		a->status = ALONE_EXIT_FAILED;
+		log_event(LOG_LEVEL_ERROR, "super-ended", "%s=%d",
+			info.si_code == CLD_EXITED ? "status" : "signal", info.si_status);
+	}
+}
+
+static void alone_sources(const struct alone *a, struct pollfd waits[static SOURCE_COUNT])
+{
+	int fds[SOURCE_COUNT];
+	fds[SOURCE_SIGNAL] = a->signal_fd;
+	fds[SOURCE_LAUNCHER] = a->launcher_fd;
+	fds[SOURCE_NETD] = a->netd_fd;
+	fds[SOURCE_SUPER] = a->super_pidfd;
+	fds[SOURCE_WATCH] = a->watch.fd;
+	fds[SOURCE_CONTROL] = a->control_fd;
+	for (size_t i = 0; i < ALONE_CLIENTS_MAX; i++)
+		fds[SOURCE_CLIENTS + i] = a->clients[i].fd;
+	for (size_t i = 0; i < SOURCE_COUNT; i++)
+		waits[i] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+}
+
+static void alone_dispatch(struct alone *a, size_t source)
+{
+	if (source == SOURCE_SIGNAL)
+		alone_hear_signal(a);
+	else if (source == SOURCE_LAUNCHER)
+		alone_hear_launcher(a);
+	else if (source == SOURCE_NETD)
+		alone_hear_netd(a);
+	else if (source == SOURCE_SUPER)
+		alone_reap(a);
+	else if (source == SOURCE_CONTROL)
+		alone_accept(a);
+	else if (source >= SOURCE_CLIENTS)
+		alone_hear_client(a, &a->clients[source - SOURCE_CLIENTS]);
+	else if (watch_drain(&a->watch))
+		alone_want(a, ALONE_CHANGED);
+}
+
+static void alone_turn(struct alone *a)
+{
+	struct pollfd waits[SOURCE_COUNT];
+	alone_sources(a, waits);
+	int timeout_ms = alone_load_timeout_ms(a);
+	if (timeout_ms == 0 && !a->ending) {
+		alone_load(a);
+		return;
+	}
+	if (poll(waits, SOURCE_COUNT, timeout_ms) <= 0)
+		return; /* a signal or the time: looked at again */
+	for (size_t i = 0; i < SOURCE_COUNT; i++) {
+		struct pollfd now[SOURCE_COUNT];
+		if (waits[i].revents == 0)
+			continue;
+		alone_sources(a, now); /* an earlier event may have closed it */
+		if (now[i].fd == waits[i].fd)
+			alone_dispatch(a, i);
+	}
+}
+
+/** Whatever super left is our child now, and dead or dying. What is not gone in time is left to its new parent. */
+static void reap_all(void)
+{
+	uint64_t deadline = clock_monotonic_ns() + END_WAIT_NS;
+	const struct timespec pause = {.tv_nsec = (long)NS_PER_MS};
+	pid_t gone = 0;
+	while (gone >= 0 && clock_monotonic_ns() < deadline) {
+		gone = waitpid(-1, NULL, WNOHANG);
+		if (gone == 0)
+			(void)nanosleep(&pause, NULL); /* the next try tells */
+	}
+}
+
+static void alone_serve(struct alone *a)
+{
+	while (a->super != 0)
+		alone_turn(a);
+	fd_close(&a->launcher_fd);
+	fd_close(&a->netd_fd);
+	reap_all();
+}
+
+int alone_run(const struct alone_options *options)
+{
+	struct alone *a = calloc(1, sizeof(*a));
+	struct failure why = {0};
+	if (a == NULL)
+		return ALONE_EXIT_FAILED;
+	alone_init(a, options);
+	int r = privilege_hide();
+	if (r == 0)
+		r = alone_prepare(a, &why);
+	if (r >= 0)
+		r = alone_start(a, &why);
+	if (r >= 0 && a->state_fd >= 0)
+		r = a->control_fd = control_listen(a->state_fd, &why);
+	if (r < 0) {
+		(void)fprintf(
+			stderr, "eclusa-proxy: %s\n", why.code != 0 ? why.text : strerror(-r));
+		a->status = a->status != 0 ? a->status : ALONE_EXIT_FAILED;
+		fd_close(&a->launcher_fd); /* super, if there is one, ends with it */
+		fd_close(&a->netd_fd);
+		a->ending = true;
+	}
+	alone_serve(a);
+	alone_end_log(a);
+	int status = a->status;
+	alone_fini(a);
+	free(a);
+	return status;
+}

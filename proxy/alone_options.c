@@ -1,0 +1,171 @@
+/* The command line of the proxy alone. See alone.h. */
+#include "proxy/alone.h"
+
+#include "common/cleanup.h"
+#include "common/slice.h"
+
+#include <getopt.h>
+#include <stdio.h>
+
+#define DEFAULT_PORT 3128
+
+enum option_kind {
+	OPTION_LISTEN = 256,
+	OPTION_POLICY,
+	OPTION_PROFILE,
+	OPTION_TRUST,
+	OPTION_CA,
+	OPTION_CA_KEY,
+	OPTION_CA_OUT,
+	OPTION_UPSTREAM_CA,
+	OPTION_HOSTS,
+	OPTION_RESOLVER,
+	OPTION_AUDIT_DIR,
+	OPTION_STATE_DIR,
+	OPTION_REMOTE,
+	OPTION_WATCH,
+};
+
+static const struct option options[] = {
+	{"listen", required_argument, NULL, OPTION_LISTEN},
+	{"policy", required_argument, NULL, OPTION_POLICY},
+	{"profile", required_argument, NULL, OPTION_PROFILE},
+	{"trust", required_argument, NULL, OPTION_TRUST},
+	{"ca", required_argument, NULL, OPTION_CA},
+	{"ca-key", required_argument, NULL, OPTION_CA_KEY},
+	{"ca-out", required_argument, NULL, OPTION_CA_OUT},
+	{"upstream-ca", required_argument, NULL, OPTION_UPSTREAM_CA},
+	{"hosts", required_argument, NULL, OPTION_HOSTS},
+	{"resolver", required_argument, NULL, OPTION_RESOLVER},
+	{"audit-dir", required_argument, NULL, OPTION_AUDIT_DIR},
+	{"state-dir", required_argument, NULL, OPTION_STATE_DIR},
+	{"remote-clients", no_argument, NULL, OPTION_REMOTE},
+	{"watch", no_argument, NULL, OPTION_WATCH},
+	{0},
+};
+
+static int usage(const char *what, const char *arg)
+{
+	char shown[256];
+	(void)fprintf(stderr, "eclusa-proxy: %s%s (eclusa-proxy --help)\n", what,
+		slice_escape(slice_of(arg), shown, sizeof(shown)));
+	return -EINVAL;
+}
+
+static int take_listen(const char *text, struct alone_options *to)
+{
+	struct slice endpoint = slice_of(text);
+	bool any_port = slice_ends(endpoint, SLICE(":0"));
+	if (any_port)
+		endpoint = slice_part(endpoint, 0, endpoint.len - 2);
+	if (address_parse_endpoint(endpoint, DEFAULT_PORT, &to->address, &to->port) < 0)
+		return usage("--listen takes ADDRESS:PORT, such as 127.0.0.1:3128, not ", text);
+	if (any_port)
+		to->port = 0;
+	to->has_address = true;
+	return 0;
+}
+
+/** Not the addresses that mean every interface, which are of that class as well. */
+static bool is_loopback(const struct address *a)
+{
+	static const struct cidr local[] = {
+		{{.family = 4, .bytes = {127}}, 8}, {{.family = 6, .bytes = {[15] = 1}}, 128}};
+	return cidr_contains(&local[0], a) || cidr_contains(&local[1], a);
+}
+
+static int take_trust(const char *text, struct alone_options *to)
+{
+	if (to->trust_count == array_size(to->trust))
+		return usage("too many --trust: ", text);
+	to->trust[to->trust_count++] = text;
+	return 0;
+}
+
+/** Where the value of an option goes that is a text. */
+static const char **place_of(int option, struct alone_options *to)
+{
+	switch (option) {
+	case OPTION_POLICY:
+		return &to->policy;
+	case OPTION_PROFILE:
+		return &to->profile;
+	case OPTION_CA:
+		return &to->ca;
+	case OPTION_CA_KEY:
+		return &to->ca_key;
+	case OPTION_CA_OUT:
+		return &to->ca_out;
+	case OPTION_UPSTREAM_CA:
+		return &to->upstream_ca;
+	case OPTION_HOSTS:
+		return &to->hosts;
+	case OPTION_RESOLVER:
+		return &to->resolver;
+	case OPTION_AUDIT_DIR:
+		return &to->audit_dir;
+	case OPTION_STATE_DIR:
+		return &to->state_dir;
+	}
+	return NULL;
+}
+
+static int take_option(int option, const char *value, struct alone_options *to)
+{
+	const char **place = place_of(option, to);
+	if (place != NULL && *place != NULL)
+		return usage("an option stands twice, with ", value);
+	if (place != NULL && value[0] == '\0')
+		return usage("an option has an empty value", "");
+	if (place != NULL)
+		*place = value;
+	else if (option == OPTION_LISTEN)
+		return to->has_address ? usage("--listen stands twice, with ", value)
+				       : take_listen(value, to);
+	else if (option == OPTION_TRUST)
+		return take_trust(value, to);
+	else if (option == OPTION_REMOTE)
+		to->remote = true;
+	else if (option == OPTION_WATCH)
+		to->watch = true;
+	else
+		return -EINVAL; /* getopt said why */
+	return 0;
+}
+
+static int check(const struct alone_options *o)
+{
+	if (!o->has_address)
+		return usage("--listen is missing", "");
+	if (o->policy == NULL)
+		return usage("--policy is missing", "");
+	if (o->profile == NULL)
+		return usage("--profile is missing", "");
+	if ((o->ca == NULL) != (o->ca_key == NULL))
+		return usage("--ca and --ca-key belong together", "");
+	if (o->ca != NULL && o->ca_out != NULL)
+		return usage("--ca-out is for a CA that the proxy makes, not for --ca", "");
+	if (!o->remote && !is_loopback(&o->address))
+		return usage(
+			"whoever reaches the address that --listen names could use the proxy; say "
+			"--remote-clients too if that is meant",
+			"");
+	return 0;
+}
+
+int alone_parse(int argc, char **argv, struct alone_options *ret)
+{
+	struct alone_options o = {.argv = argv};
+	int option;
+	optind = 1;
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (take_option(option, optarg, &o) < 0)
+			return -EINVAL;
+	}
+	if (optind != argc)
+		return usage("no word is expected: ", argv[optind]);
+	int r = check(&o);
+	if (r == 0)
+		*ret = o;
+	return r;
+}

@@ -1,0 +1,240 @@
+/*
+ * Starting the proxy alone: what launcher and netd do for a run, for the one sandbox of whoever comes. Nothing is served before
+ * all of it worked. See alone_state.h.
+ */
+#include "proxy/alone_state.h"
+
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "common/privilege.h"
+#include "common/resolver.h"
+#include "common/uids.h"
+#include "common/upstream.h"
+#include "ipc/channel.h"
+#include "proxy/super.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+/* A CA that is made lives in memory, as long as this process: its certificate's life bounds nothing that the process's does not. */
+#define ALONE_CA_LIFETIME_SECONDS ((uint32_t)3650 * 24 * 3600)
+#define ALONE_BACKLOG             4096
+#define ALONE_FDS_MAX             10
+
+/** What the start message carries. */
+struct start_parts {
+	struct message_proxy_start message;
+	struct upstream_files upstream;
+	int bundle_fd, listener_fd, ca_fd, ca_key_fd;
+	int ring_fds[2]; /* the worker's, super's */
+};
+
+static int start_listen(struct alone *a, struct start_parts *p, struct failure *why)
+{
+	const struct alone_options *o = a->options;
+	char shown[ADDRESS_TEXT_BYTES];
+	struct sockaddr_storage sa;
+	struct address bound;
+	int on = 1;
+	socklen_t len = address_to_sockaddr(&o->address, o->port, &sa);
+	auto_fd fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+		bind(fd, (struct sockaddr *)&sa, len) < 0 || listen(fd, ALONE_BACKLOG) < 0)
+		return failure_errno(why, -errno, "--listen: can't listen on %s, port %u",
+			address_format(&o->address, shown), o->port);
+	len = sizeof(sa);
+	if (getsockname(fd, (struct sockaddr *)&sa, &len) < 0)
+		return failure_errno(why, -errno, "--listen");
+	int r = address_from_sockaddr((struct sockaddr *)&sa, &bound, &a->port);
+	if (r == 0)
+		p->listener_fd = fd_take(&fd);
+	return r < 0 ? failure_errno(why, r, "--listen") : 0;
+}
+
+static int open_pem(const char *option, const char *path, struct failure *why)
+{
+	struct stat st;
+	auto_fd fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return failure_errno(why, -errno, "%s: can't open %s", option, path);
+	if (!S_ISREG(st.st_mode))
+		return failure_set(why, -EINVAL, "%s: %s is no regular file", option, path);
+	return fd_take(&fd);
+}
+
+/** The keeper reads them; nobody else does. */
+static int start_open_ca(struct alone *a, struct start_parts *p, struct failure *why)
+{
+	const struct alone_options *o = a->options;
+	struct stat st;
+	p->message.ca_lifetime_s = ALONE_CA_LIFETIME_SECONDS;
+	if (o->ca == NULL)
+		return 0;
+	p->message.has_ca = 1;
+	p->ca_fd = open_pem("--ca", o->ca, why);
+	if (p->ca_fd >= 0)
+		p->ca_key_fd = open_pem("--ca-key", o->ca_key, why);
+	if (p->ca_fd < 0 || p->ca_key_fd < 0)
+		return p->ca_fd < 0 ? p->ca_fd : p->ca_key_fd;
+	if (fstat(p->ca_key_fd, &st) == 0 && (st.st_mode & 077) != 0)
+		log_event(LOG_LEVEL_WARN, "ca-key-readable", "others than its owner may read %s",
+			o->ca_key);
+	return 0;
+}
+
+static int start_resolvers(struct alone *a, struct start_parts *p, struct failure *why)
+{
+	struct resolver found[MESSAGE_RESOLVERS_MAX];
+	int count = resolver_find(a->options->resolver, found, array_size(found), why);
+	for (int i = 0; i < count; i++) {
+		p->message.resolvers[i].address = found[i].address;
+		p->message.resolvers[i].port = found[i].port;
+	}
+	p->message.resolver_count = count < 0 ? 0 : (uint32_t)count;
+	return count < 0 ? count : 0;
+}
+
+/** As the host's root: a uid that nobody has. Else the proxy is this user's. */
+static int start_user(struct alone *a, struct start_parts *p, struct failure *why)
+{
+	if (!privilege_is_host_root())
+		return 0;
+	a->uid_lock = uids_claim(&a->uid, why);
+	p->message.uid = a->uid;
+	return a->uid_lock < 0 ? a->uid_lock : 0;
+}
+
+static int start_open(struct alone *a, struct start_parts *p, struct failure *why)
+{
+	const struct upstream_options upstream = {a->options->upstream_ca, a->options->hosts};
+	int r = start_listen(a, p, why);
+	if (r == 0)
+		r = upstream_check(&upstream, why);
+	if (r == 0)
+		r = upstream_open(&upstream, &p->upstream, why);
+	if (r == 0)
+		r = start_resolvers(a, p, why);
+	if (r == 0)
+		r = start_open_ca(a, p, why);
+	if (r == 0)
+		r = start_user(a, p, why);
+	if (r < 0)
+		return r;
+	p->bundle_fd = file_memory("policy", buf_slice(&a->policy.bundle));
+	if (p->bundle_fd < 0)
+		return failure_errno(why, p->bundle_fd, "can't hand over the policy");
+	return 0;
+}
+
+/** In the child: what is left of this process is super. */
+static void super_child(int launcher_fd, int netd_fd)
+{
+	sigset_t none;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	(void)sigemptyset(&none);                    /* can't fail on a set of ours */
+	(void)sigprocmask(SIG_SETMASK, &none, NULL); /* can't fail with these arguments */
+	/* Who reads our output must see its end when we end. */
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+		_exit(ALONE_EXIT_FAILED);
+	_exit(super_run(launcher_fd, netd_fd));
+}
+
+static int start_super(struct alone *a, struct failure *why)
+{
+	int launcher[2], netd[2];
+	int r = channel_pair(launcher);
+	if (r < 0)
+		return failure_errno(why, r, "can't make channels");
+	r = channel_pair(netd);
+	if (r < 0) {
+		fd_close(&launcher[0]);
+		fd_close(&launcher[1]);
+		return failure_errno(why, r, "can't make channels");
+	}
+	a->launcher_fd = launcher[0];
+	a->netd_fd = netd[0];
+	/* What a dead super leaves becomes our child, and is reaped. */
+	pid_t pid = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ? -1 : fork();
+	if (pid == 0)
+		super_child(launcher[1], netd[1]);
+	r = pid < 0 ? -errno : 0;
+	fd_close(&launcher[1]);
+	fd_close(&netd[1]);
+	if (r < 0)
+		return failure_errno(why, r, "can't start the proxy");
+	a->super = pid;
+	a->super_pidfd = pidfd_open(pid, 0);
+	if (a->super_pidfd < 0 || fcntl(a->launcher_fd, F_SETFL, O_NONBLOCK) < 0 ||
+		fcntl(a->netd_fd, F_SETFL, O_NONBLOCK) < 0)
+		return failure_errno(why, -errno, "can't start the proxy");
+	return 0;
+}
+
+static int start_send(struct alone *a, struct start_parts *p, struct failure *why)
+{
+	int fds[ALONE_FDS_MAX] = {
+		p->bundle_fd, a->segment_fd, p->ring_fds[0], p->upstream.roots_fd};
+	size_t count = 4;
+	const int more[] = {p->upstream.more_roots_fd, p->upstream.hosts_fd, p->ring_fds[1],
+		p->ca_fd, p->ca_key_fd};
+	for (size_t i = 0; i < array_size(more); i++) {
+		if (more[i] >= 0)
+			fds[count++] = more[i];
+	}
+	struct message_proxy_start *m = &p->message;
+	m->header.kind = MESSAGE_PROXY_START;
+	m->workers = 1; /* a sandbox belongs to one worker */
+	m->has_upstream_ca = p->upstream.more_roots_fd >= 0;
+	m->has_hosts = p->upstream.hosts_fd >= 0;
+	m->has_own_ring = 1;
+	m->policy_origin = a->policy.origin;
+	struct message_listeners listeners = {
+		.header = {.kind = MESSAGE_LISTENERS}, .count = m->workers};
+	struct message_sandbox sandbox = {.header = {.kind = MESSAGE_SANDBOX_ADD}};
+	int r = slice_copy(slice_of(a->options->profile), m->profile, sizeof(m->profile));
+	if (r == 0)
+		r = slice_copy(
+			slice_of(a->options->profile), sandbox.profile, sizeof(sandbox.profile));
+	if (r < 0)
+		return failure_set(why, r, "the profile's name is too long");
+	memcpy(sandbox.sandbox_id, a->id, sizeof(sandbox.sandbox_id));
+	r = channel_send(a->launcher_fd, m, sizeof(*m), fds, count);
+	if (r == 0)
+		r = channel_send(a->netd_fd, &listeners, sizeof(listeners), &p->listener_fd, 1);
+	if (r == 0)
+		r = channel_send(a->netd_fd, &sandbox, sizeof(sandbox), NULL, 0);
+	/* EPIPE: it has ended; its last words are read later */
+	return r < 0 && r != -EPIPE ? failure_errno(why, r, "can't speak to the proxy") : 0;
+}
+
+int alone_start(struct alone *a, struct failure *why)
+{
+	struct start_parts *p = calloc(1, sizeof(*p));
+	if (p == NULL)
+		return failure_errno(why, -ENOMEM, "can't start the proxy");
+	p->upstream = UPSTREAM_FILES_NONE;
+	p->bundle_fd = p->listener_fd = p->ca_fd = p->ca_key_fd = -1;
+	p->ring_fds[0] = p->ring_fds[1] = -1;
+	int r = start_open(a, p, why);
+	if (r == 0)
+		r = alone_begin_log(a, why);
+	if (r == 0)
+		r = alone_open_rings(a, p->ring_fds, why);
+	if (r == 0)
+		r = start_super(a, why);
+	if (r == 0)
+		r = start_send(a, p, why);
+	int *fds[] = {&p->bundle_fd, &p->listener_fd, &p->ca_fd, &p->ca_key_fd, &p->ring_fds[0],
+		&p->ring_fds[1]};
+	for (size_t i = 0; i < array_size(fds); i++)
+		fd_close(fds[i]);
+	upstream_close(&p->upstream);
+	free(p);
+	return r;
+}

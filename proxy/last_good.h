@@ -1,0 +1,18 @@
+/*
+ * The state folder: the last policy that was in force, so that a start without readable files has it; and a lock, so that
+ * one proxy has the folder. A copy is replaced whole, after it is on disk, and is not trusted when its digest does not fit.
+ */
+#ifndef ECLUSA_PROXY_LAST_GOOD_H
+#define ECLUSA_PROXY_LAST_GOOD_H
+
+#include "common/buf.h"
+#include "common/failure.h"
+
+/** Create (0700) and lock it. @return descriptor, which is the lock; -EBUSY: another proxy has it; another negative errno. */
+int last_good_open(const char *folder, struct failure *why);
+/** @return 0 or negative errno: what was there before stays. */
+int last_good_save(int folder_fd, struct slice bundle);
+/** Append the bundle. @return 0; -ENOENT: there never was one; -EBADMSG, another negative errno: there was, and it is lost. */
+int last_good_read(int folder_fd, struct buf *to);
+
+#endif

@@ -1,0 +1,85 @@
+/* See reload_source.h. */
+#include "proxy/reload_source.h"
+
+#include "common/cleanup.h"
+#include "policy/bundle.h"
+#include "policy/policy.h"
+
+#include <stdio.h>
+
+static int fault_set(struct reload_fault *f, int code, uint32_t errors, const char *text)
+{
+	f->code = code;
+	f->errors = errors;
+	(void)snprintf(f->text, sizeof(f->text), "%s", text); /* cut when long */
+	return code;
+}
+
+/** Errors, a line each, as many as fit whole. */
+static void fault_of_report(struct reload_fault *f, int code, const struct policy_report *report)
+{
+	size_t used = 0;
+	f->code = code;
+	f->errors = (uint32_t)report->errors;
+	f->text[0] = '\0';
+	for (size_t i = 0; i < report->count; i++) {
+		char line[640];
+		if (report->items[i].severity != POLICY_ERROR)
+			continue;
+		(void)policy_diagnostic_format(&report->items[i], line, sizeof(line));
+		size_t len = strlen(line);
+		if (used + len + 2 > sizeof(f->text))
+			return;
+		if (used > 0)
+			f->text[used++] = '\n';
+		memcpy(f->text + used, line, len + 1);
+		used += len;
+	}
+}
+
+int reload_source_check(
+	const struct reload_source *s, struct slice bundle, struct reload_fault *ret_fault)
+{
+	auto_free struct policy_report *report = calloc(1, sizeof(*report));
+	struct policy *policy = NULL;
+	const struct profile *profile;
+	struct failure why = {0};
+	if (report == NULL)
+		return fault_set(ret_fault, -ENOMEM, 1, "out of memory");
+	int r = policy_compile(bundle, &policy, report);
+	if (r < 0 && report->errors > 0)
+		fault_of_report(ret_fault, r, report);
+	else if (r < 0)
+		(void)fault_set(ret_fault, r, 1, strerror(-r));
+	if (r == 0)
+		r = policy_profile(policy, s->profile, &profile, &why);
+	if (why.code != 0)
+		(void)fault_set(ret_fault, r, 1, why.text);
+	policy_free(policy);
+	return r;
+}
+
+int reload_source_load(
+	const struct reload_source *s, struct buf *bundle, struct reload_fault *ret_fault)
+{
+	struct failure why = {0};
+	buf_clear(bundle);
+	bundle->failed = false;
+	int r = trust_read_policy(&s->trust, s->path, bundle, NULL, &why);
+	if (r < 0)
+		return fault_set(ret_fault, r, 1, why.code != 0 ? why.text : strerror(-r));
+	return reload_source_check(s, buf_slice(bundle), ret_fault);
+}
+
+int reload_source_nothing(const struct reload_source *s, struct buf *bundle)
+{
+	char content[MESSAGE_NAME_BYTES + 64];
+	int len = snprintf(content, sizeof(content), "policy 1\n[profile %s]\n", s->profile);
+	if (len < 0 || (size_t)len >= sizeof(content))
+		return -ENAMETOOLONG;
+	const struct bundle_text text = {BUNDLE_FILE, SLICE("no-policy"), {content, (size_t)len}};
+	buf_clear(bundle);
+	bundle->failed = false;
+	int r = bundle_open(bundle);
+	return r < 0 ? r : bundle_append(bundle, &text);
+}
