@@ -1,6 +1,7 @@
 /* `eclusa policy explain`: one request, its verdict, and what would change it. */
 #include "cli/policy.h"
 
+#include "policy/canonical.h"
 #include "policy/explain.h"
 
 #include "common/cleanup.h"
@@ -21,12 +22,47 @@ static void print_place(const struct rule *rule, struct buf *out)
 	(void)buf_printf(out, "%s:%u: %s", rule->file, rule->line, rule->text);
 }
 
+/** What follows for the connection where nobody reads requests; "" elsewhere. */
+static const char *passage(const struct rule *rule)
+{
+	static const char *const texts[] = {
+		[POLICY_INSPECT] = "",
+		[POLICY_SPLICE] = "TLS passes unopened: requests in it are neither judged nor "
+				  "recorded",
+		[POLICY_TCP] = "bytes pass unread, and TLS or HTTP is cut",
+	};
+	return rule->allow ? texts[rule->transport] : "";
+}
+
+/** The rule that decided; of one that allows also its limits, those too that nobody wrote. */
+static void print_decider(struct explain_answer *a, const struct rule *rule)
+{
+	(void)buf_append_text(&a->out, "  ");
+	print_place(rule, &a->out);
+	if (rule->allow) {
+		(void)buf_append_text(&a->out, "\n  in full: ");
+		(void)canonical_effect(rule, &a->out); /* its failure is the buffer's */
+	}
+	if (passage(rule)[0] != '\0')
+		(void)buf_printf(&a->out, "\n  %s", passage(rule));
+	(void)buf_append_text(&a->out, "\n");
+}
+
+/** Who is let through wants to know which rules else may have decided, not which are for other hosts. */
+static bool shows_miss(const struct explanation *e, const struct explain_miss *miss)
+{
+	return !reason_allows(e->enforced.reason) || (miss->differs >> EXPLAIN_HOST & 1) == 0;
+}
+
 static void print_misses(struct explain_answer *a)
 {
-	if (a->e->miss_count > 0)
-		(void)buf_append_text(&a->out, "near misses:\n");
+	const char *head = "near misses:\n";
 	for (size_t i = 0; i < a->e->miss_count; i++) {
 		const struct explain_miss *miss = &a->e->misses[i];
+		if (!shows_miss(a->e, miss))
+			continue;
+		(void)buf_append_text(&a->out, head);
+		head = "";
 		const char *separator = "   differs: ";
 		(void)buf_append_text(&a->out, "  ");
 		print_place(miss->rule, &a->out);
@@ -44,7 +80,7 @@ static void print_misses(struct explain_answer *a)
 static void print_edit(struct explain_answer *a)
 {
 	const struct explanation *e = a->e;
-	if (reason_allows(e->verdict.reason))
+	if (reason_allows(e->enforced.reason))
 		return;
 	(void)buf_printf(&a->out, "smallest edit: %s\n", e->why);
 	if (e->at != NULL) {
@@ -55,6 +91,10 @@ static void print_edit(struct explain_answer *a)
 	if (e->rule_text[0] != '\0')
 		(void)buf_printf(&a->out, "  %sallow %s\n",
 			e->edit == EXPLAIN_EDIT_REMOVE ? "and add: " : "", e->rule_text);
+	if (e->edit == EXPLAIN_EDIT_ADD && a->ask->connect)
+		(void)buf_printf(&a->out,
+			"  or, for a protocol that is neither TLS nor HTTP: allow tcp %s:%u\n",
+			a->ask->host.name, a->ask->question.port);
 }
 
 static void print_lines(struct explain_answer *a)
@@ -69,11 +109,8 @@ static void print_lines(struct explain_answer *a)
 		(void)buf_printf(&a->out, "  enforced it is %s\n", reason_code(v->would));
 	if (v->detail[0] != '\0')
 		(void)buf_printf(&a->out, "  %s\n", v->detail);
-	if (v->rule != NULL) {
-		(void)buf_append_text(&a->out, "  ");
-		print_place(v->rule, &a->out);
-		(void)buf_append_text(&a->out, "\n");
-	}
+	if (v->rule != NULL)
+		print_decider(a, v->rule);
 	print_misses(a);
 	print_edit(a);
 }
@@ -85,6 +122,24 @@ static void json_rule(struct json *j, const char *key, const struct rule *rule)
 	json_text(j, "file", rule->file);
 	json_uint(j, "line", rule->line);
 	json_text(j, "text", rule->text);
+}
+
+/** The rule that decided, with what it comes to. */
+static void json_decider(struct json *j, const struct rule *rule)
+{
+	static const char *const transports[] = {
+		[POLICY_INSPECT] = "inspect", [POLICY_SPLICE] = "splice", [POLICY_TCP] = "tcp"};
+	struct buf effect = {.limit = 0};
+	json_rule(j, "rule", rule);
+	if (rule->allow) {
+		(void)canonical_effect(rule, &effect);
+		json_slice(j, "effect", buf_slice(&effect));
+		json_text(j, "transport", transports[rule->transport]);
+		json_bool(j, "observe", rule->observe);
+	}
+	json_object_end(j);
+	j->out->failed = j->out->failed || effect.failed;
+	buf_fini(&effect);
 }
 
 static void json_question(struct json *j, const struct policy_ask *ask)
@@ -110,6 +165,8 @@ static void json_misses(struct json *j, const struct explanation *e)
 {
 	json_array(j, "near_misses");
 	for (size_t i = 0; i < e->miss_count; i++) {
+		if (!shows_miss(e, &e->misses[i]))
+			continue;
 		json_rule(j, NULL, e->misses[i].rule);
 		json_array(j, "differs");
 		for (unsigned d = 0; d < EXPLAIN_DIFFERENCE_COUNT; d++) {
@@ -157,12 +214,10 @@ static void print_json(struct explain_answer *a)
 	json_text(&j, "profile", profile_name(a->profile));
 	json_text(&j, "effective", profile_digest(a->profile));
 	json_question(&j, a->ask);
-	if (v->rule == NULL) {
+	if (v->rule == NULL)
 		json_null(&j, "rule");
-	} else {
-		json_rule(&j, "rule", v->rule);
-		json_object_end(&j);
-	}
+	else
+		json_decider(&j, v->rule);
 	json_misses(&j, a->e);
 	json_edit(&j, a->e);
 	json_object_end(&j);

@@ -188,7 +188,10 @@ static const char *hopeless(const struct policy_ask *ask, const struct policy_ve
 	if (v->reason == REASON_DENY_ADDRESS_METADATA)
 		return "only an ip: rule for this very address allows it, and it leads to the "
 		       "machine's own credentials";
-	if (v->reason == REASON_DENY_ADDRESS_PRIVATE)
+	bool closed = ask->host.kind == HOST_ADDRESS && v->reason != REASON_DENY_RULE &&
+		v->reason != REASON_DENY_EXPIRED &&
+		address_classify(&ask->host.address) != ADDRESS_PUBLIC;
+	if (closed)
 		return "only an ip: rule allows it, and it leads into networks of your own";
 	if (v->reason == REASON_DENY_PROTOCOL)
 		return "a tcp rule stands for this host and port, which carries no HTTP and no TLS";

@@ -113,6 +113,45 @@ def test_the_answer_names_rule_place_and_edit(bench):
     assert explain("--policy", file.name, "PUT", "https://x.wild.test:8443/")["verdict"] == "allow"
 
 
+NEW = """policy 1
+[profile p]
+allow a.test POST /v1/** req-body=8m up=64m window=1h rate=50/s header-deny=cookie id=api
+allow s.test tls=splice id=s
+allow tcp t.test:22 id=t
+allow ip:203.0.113.0/24:8443 id=i
+allow o.test /x mode=observe id=o
+"""
+
+
+def test_limits_passages_and_observing_are_said(tmp_path):
+    path = tmp_path / "new.allow"
+    path.write_text(NEW)
+
+    def ask(method, url):
+        ran = subprocess.run([program(), "policy", "explain", "--policy", path, method, url], capture_output=True, text=True, timeout=30)
+        return ran.returncode, ran.stdout.splitlines(), explain("--policy", str(path), method, url)
+
+    status, lines, said = ask("POST", "https://a.test/v1/x")
+    effect = "allow a.test:443 POST /v1/** header-deny=cookie req-body=8m resp-body=1g rate=50/s up=64m window=1h"
+    assert (status, lines[0][:10], lines[2]) == (0, "allow.rule", f"  in full: {effect}")
+    assert (said["rule"]["effect"], said["rule"]["transport"], said["rule"]["observe"]) == (effect, "inspect", False)
+    assert len(lines) == 3, "an allowed request is told of no other hosts"
+    status, lines, said = ask("GET", "https://s.test/")
+    assert (status, lines[0][:12], lines[3]) == (0, "allow.splice", "  TLS passes unopened: requests in it are neither judged nor recorded")
+    assert said["rule"]["transport"] == "splice" and "up=1m" in said["rule"]["effect"], "a default that nobody wrote"
+    status, lines, said = ask("CONNECT", "t.test:22")
+    assert (status, said["rule"]["transport"], lines[3]) == (0, "tcp", "  bytes pass unread, and TLS or HTTP is cut")
+    assert ask("GET", "https://t.test:22/")[2]["reason"] == "deny.protocol"
+    assert ask("GET", "https://203.0.113.7:8443/")[0] == 0
+    status, lines, said = ask("GET", "https://203.0.113.7/")
+    assert (status, said["reason"], said["edit"]["action"]) == (1, "deny.port", "none") and "only an ip: rule" in said["edit"]["text"]
+    status, lines, said = ask("GET", "https://o.test/y")
+    assert (status, said["reason"], said["would"]) == (0, "observe.would-deny", "deny.path")
+    assert lines[1] == "  enforced it is deny.path" and lines[-1] == "  allow o.test /y", "what enforcing needs"
+    status, lines, said = ask("CONNECT", "u.test:2222")
+    assert lines[-1] == "  or, for a protocol that is neither TLS nor HTTP: allow tcp u.test:2222"
+
+
 def test_rules_of_the_command_line_and_a_day():
     rule = "a.test expires=2027-06-30"
     assert explain("--allow", rule, "--at", "2027-06-30", "GET", "https://a.test/")["verdict"] == "allow"
