@@ -161,7 +161,7 @@ static void fill_names(const struct flow *f, const struct record *r, struct audi
 			e->sni = r->claims;
 		else
 			e->host_header = r->claims;
-	} else if ((f->tls_info != NULL || f->passage.hello_len > 0) && f->host.kind == HOST_NAME) {
+	} else if (f->tls_info != NULL && f->host.kind == HOST_NAME) {
 		e->sni = host;
 	}
 }

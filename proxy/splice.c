@@ -34,7 +34,7 @@ static enum flow_progress refuse_hello(struct flow *f, const struct hello_denial
 	return flow_refuse_silently(f, d->reason, d->detail);
 }
 
-/** @return whether it may pass. An address needs no name (RFC 6066 3): what was asked for is what is dialled. */
+/** @return whether it may pass. */
 static bool hello_admitted(struct flow *f, const struct hello *hello, struct hello_denial *ret)
 {
 	if (hello->has_name && !host_equal(&hello->name, &f->host)) {
@@ -45,7 +45,7 @@ static bool hello_admitted(struct flow *f, const struct hello *hello, struct hel
 	if (hello->ech)
 		*ret = (struct hello_denial){REASON_DENY_ECH, ALERT_ACCESS_DENIED,
 			"the ClientHello may hide another name in its encrypted part"};
-	else if (!hello->has_name && f->host.kind == HOST_NAME)
+	else if (!hello->has_name)
 		*ret = (struct hello_denial){REASON_DENY_NO_SNI, ALERT_UNRECOGNIZED_NAME,
 			"the ClientHello names no host"};
 	else if (hello->has_name && !host_equal(&hello->name, &f->host))

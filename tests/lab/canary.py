@@ -85,6 +85,12 @@ class Canary:
         threading.Thread(target=self._hear_tcp, daemon=True).start()
         threading.Thread(target=self._hear_udp, daemon=True).start()
 
+    def agree(self, address, protocol, ports):
+        """More that may be sent to and answer."""
+        for chain, side, port in (("output", "daddr", "dport"), ("lead_output", "daddr", "dport"),
+                                  ("prerouting", "saddr", "sport"), ("lead_prerouting", "saddr", "sport")):
+            self.namespace.run("nft", f"insert rule inet canary {chain} ip {side} {address} {protocol} {port} {{ {ports} }} accept")
+
     def close(self):
         for sock in (self.tcp, self.udp):
             try:

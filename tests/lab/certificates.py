@@ -1,5 +1,6 @@
 """A test CA, and certificates under it: good ones for any name, bad ones of each kind that a verifier must refuse."""
 import datetime
+import ipaddress
 import itertools
 import os
 import ssl
@@ -17,6 +18,13 @@ BAD_KINDS = ("expired", "notyet", "selfsigned", "wrongname", "cnonly", "unknownr
 
 def _name(common_name):
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _general_name(text):
+    try:
+        return x509.IPAddress(ipaddress.ip_address(text))
+    except ValueError:
+        return x509.DNSName(text)
 
 
 class Authority:
@@ -52,7 +60,7 @@ class Authority:
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(self.identifier), critical=False))
         if names:
-            builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(n) for n in names]), critical=False)
+            builder = builder.add_extension(x509.SubjectAlternativeName([_general_name(n) for n in names]), critical=False)
         return builder.sign(self.key, hashes.SHA256())
 
 

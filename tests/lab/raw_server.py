@@ -1,0 +1,98 @@
+"""
+Servers of the world that speak no HTTP: what each port does is a function of the test. Records what every
+connection got, how it ended, and nothing else.
+"""
+import hashlib
+import socket
+import struct
+import threading
+
+from lab.events import Record
+
+
+class RawConnection:
+    def __init__(self, sock, port, record):
+        self.sock, self.port, self.record = sock, port, record
+        self.start = bytearray()  # the first bytes that came in
+        self.length = 0
+        self.digest = hashlib.sha256()
+        self.end = None  # "eof", "reset"; None: still open
+        self.open = True
+
+    def __repr__(self):
+        return f"<to port {self.port}: {self.length} bytes {bytes(self.start[:60])!r} end={self.end}>"
+
+    def read(self, size=65536):
+        """b"" at the end, whose kind is then known."""
+        try:
+            data = self.sock.recv(size)
+        except ConnectionError:
+            self.end = "reset"
+            return b""
+        if not data:
+            self.end = "eof"
+        self.start += data[:max(0, 4096 - len(self.start))]
+        self.length += len(data)
+        self.digest.update(data)
+        self.record.touch()
+        return data
+
+    def read_all(self, size=65536):
+        while self.read(size):
+            pass
+
+    def send(self, data):
+        try:
+            self.sock.sendall(data)
+        except ConnectionError:
+            self.end = "reset"
+
+    def end_sending(self):
+        self.sock.shutdown(socket.SHUT_WR)
+
+    def reset(self):
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+class RawServers:
+    """@services: a function of a connection for each port."""
+
+    def __init__(self, namespace, services):
+        self.connections = Record()
+        self.listeners = []
+
+        def bind():
+            return [(port, serve, socket.create_server(("0.0.0.0", port))) for port, serve in services.items()]
+
+        for port, serve, sock in namespace.inside(bind):
+            self.listeners.append(sock)
+            threading.Thread(target=self._accept, args=(port, serve, sock), daemon=True).start()
+
+    def _accept(self, port, serve, sock):
+        while True:
+            try:
+                peer, _ = sock.accept()
+            except OSError:
+                return
+            peer.settimeout(60)
+            connection = RawConnection(peer, port, self.connections)
+            self.connections.add(connection)
+            threading.Thread(target=self._serve, args=(serve, connection), daemon=True).start()
+
+    def _serve(self, serve, connection):
+        try:
+            serve(connection)
+        except OSError as error:
+            connection.end = connection.end or f"{type(error).__name__}: {error}"
+        finally:
+            connection.sock.close()
+            connection.open = False
+            self.connections.touch()
+
+    def close(self):
+        for sock in self.listeners:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            sock.close()
