@@ -265,7 +265,7 @@ static bool hosts_nest(const struct rule_entry *wide, const struct rule_entry *n
 		(own_name && labels_of(narrow->name) == labels_of(wide->name) + 1);
 }
 
-static bool hosts_meet(const struct rule_entry *a, const struct rule_entry *b)
+bool cover_hosts_meet(const struct rule_entry *a, const struct rule_entry *b)
 {
 	if (other_world(a, b))
 		return false;
@@ -282,7 +282,7 @@ static bool hosts_meet(const struct rule_entry *a, const struct rule_entry *b)
 
 bool cover_connections_meet(const struct rule_entry *a, const struct rule_entry *b)
 {
-	return hosts_meet(a, b) && ports_meet(a, b) && schemes_meet(a, b);
+	return cover_hosts_meet(a, b) && ports_meet(a, b) && schemes_meet(a, b);
 }
 
 static bool methods_meet(const struct rule_entry *a, const struct rule_entry *b)

@@ -19,6 +19,8 @@ bool cover_ties(const struct rule_entry *a, const struct rule_entry *b);
 /** Whether the hosts of two rules are equally specific: the same name or prefix, the same rank. */
 bool cover_hosts_tie(const struct rule_entry *a, const struct rule_entry *b);
 
+/** Whether some host belongs to both rules. */
+bool cover_hosts_meet(const struct rule_entry *a, const struct rule_entry *b);
 /** Whether some connection (name, port, scheme) belongs to both rules; likewise some request on it. */
 bool cover_connections_meet(const struct rule_entry *a, const struct rule_entry *b);
 bool cover_requests_meet(const struct rule_entry *a, const struct rule_entry *b);

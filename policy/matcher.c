@@ -342,7 +342,7 @@ static const struct matcher_exact *find_exact(const struct matcher *m, struct sl
 
 static uint32_t count_labels(struct slice name)
 {
-	uint32_t count = 1;
+	uint32_t count = name.len > 0;
 	for (size_t i = 0; i < name.len; i++)
 		count += name.ptr[i] == '.';
 	return count;

@@ -2,58 +2,17 @@
  * The compiled matcher against a naive one: random policies, random questions, the same verdict by the same
  * rule; and what lint says of the policy holds for the questions. ECLUSA_SEED repeats a run; ECLUSA_POLICIES sets how many policies (100 questions each).
  */
-#include "tests/unit/policy_setup.h"
+#include "tests/unit/policy_model.h"
 
 #include "policy/lint.h"
 
 #include <stdlib.h>
 #include <time.h>
 
-#define RULES_MAX     80
-#define PATHS_MAX     3
-#define RULES_LINE    3 /* of the first rule */
-#define QUESTIONS     100
-#define POLICIES      2000
-#define NOW_MS        UINT64_C(1800000000000) /* 2027 */
-#define METHODS_COUNT 4
-#define METHODS_ANY   0x100u
-
-static const char *const method_names[METHODS_COUNT] = {"GET", "HEAD", "POST", "PUT"};
-
-struct model_rule {
-	bool allow;
-	const char *prefix;
-	char name[64];
-	unsigned ports; /* index into port_texts */
-	unsigned methods;
-	char paths[PATHS_MAX][40];
-	size_t path_count;
-	const char *scheme; /* "", "http", "https" */
-	bool expired;
-	bool query_denied;
-	bool encoded_slash;
-	unsigned resp_body_kib;
-	char id[16];
-};
-
-struct model {
-	struct model_rule rules[RULES_MAX];
-	size_t count;
-};
-
-struct model_question {
-	char host[96];
-	uint16_t port;
-	bool tls;
-	const char *method;
-	char path[80];
-	bool has_query;
-};
-
-struct answer {
-	enum reason reason;
-	const struct model_rule *rule;
-};
+#define RULES_LINE 3 /* of the first rule */
+#define QUESTIONS  100
+#define POLICIES   10000
+#define NOW_MS     UINT64_C(1800000000000) /* 2027 */
 
 static uint64_t random_state;
 
@@ -68,212 +27,6 @@ static unsigned pick(unsigned below)
 static bool chance(unsigned percent)
 {
 	return pick(100) < percent;
-}
-
-static const char *const port_texts[] = {"", ":443", ":80,443", ":80", ":8000-8010", ":443,8005"};
-
-static bool model_has_port(const struct model_rule *r, uint16_t port)
-{
-	switch (r->ports) {
-	case 0:
-		return !r->allow || port == 443;
-	case 1:
-		return port == 443;
-	case 2:
-		return port == 80 || port == 443;
-	case 3:
-		return port == 80;
-	case 4:
-		return port >= 8000 && port <= 8010;
-	default:
-		return port == 443 || port == 8005;
-	}
-}
-
-static bool model_has_scheme(const struct model_rule *r, const struct model_question *q)
-{
-	if (r->scheme[0] == '\0')
-		return !r->allow || q->tls == (q->port != 80);
-	return (strcmp(r->scheme, "https") == 0) == q->tls;
-}
-
-static bool model_has_method(const struct model_rule *r, const char *method)
-{
-	for (unsigned i = 0; i < METHODS_COUNT; i++) {
-		if (strcmp(method_names[i], method) == 0 && (r->methods >> i & 1) != 0)
-			return true;
-	}
-	return (r->methods & METHODS_ANY) != 0;
-}
-
-static bool model_covers(const struct model_rule *r, const char *host)
-{
-	size_t name_len = strlen(r->name);
-	size_t host_len = strlen(host);
-	if (strcmp(r->name, host) == 0)
-		return r->prefix[0] == '\0' || strcmp(r->prefix, ".") == 0;
-	if (r->prefix[0] == '\0' || host_len <= name_len + 1 ||
-		host[host_len - name_len - 1] != '.' ||
-		strcmp(host + host_len - name_len, r->name) != 0)
-		return false;
-	bool one = memchr(host, '.', host_len - name_len - 1) == NULL;
-	return strcmp(r->prefix, "*.") != 0 || one;
-}
-
-/** @start: the pattern stands at the start of a segment. */
-static bool glob(const char *pattern, const char *path, bool start)
-{
-	if (start && strcmp(pattern, "**") == 0)
-		return true;
-	if (*pattern == '\0')
-		return *path == '\0';
-	if (*pattern != '*')
-		return *pattern == *path && glob(pattern + 1, path + 1, *pattern == '/');
-	bool whole = start && (pattern[1] == '/' || pattern[1] == '\0');
-	if (!whole && glob(pattern + 1, path, false))
-		return true;
-	for (; *path != '\0' && *path != '/'; path++) {
-		if (glob(pattern + 1, path + 1, false))
-			return true;
-	}
-	return false;
-}
-
-static int model_literal(const struct model_rule *r, const char *path)
-{
-	int best = -1;
-	if (r->path_count == 0)
-		return 0;
-	for (size_t i = 0; i < r->path_count; i++) {
-		int literal = 0;
-		for (const char *c = r->paths[i]; *c != '\0'; c++)
-			literal += *c != '*';
-		if (glob(r->paths[i], path, true) && literal > best)
-			best = literal;
-	}
-	return best;
-}
-
-static void fold(const char *path, char to[static 80])
-{
-	size_t len = 0;
-	while (*path != '\0') {
-		bool encoded = strncmp(path, "%2F", 3) == 0;
-		char c = encoded ? '/' : *path;
-		path += encoded ? 3 : 1;
-		if (c != '/' || len == 0 || to[len - 1] != '/')
-			to[len++] = c;
-	}
-	to[len] = '\0';
-}
-
-static bool model_denies(const struct model_rule *r, const struct model_question *q, bool host_only)
-{
-	char folded[80];
-	fold(q->path, folded);
-	if (!model_has_port(r, q->port) || !model_has_scheme(r, q))
-		return false;
-	if (host_only)
-		return r->methods == METHODS_ANY && r->path_count == 0;
-	return model_has_method(r, q->method) &&
-		(model_literal(r, q->path) >= 0 || model_literal(r, folded) >= 0);
-}
-
-static enum reason model_stage(const struct model_rule *r, const struct model_question *q,
-	bool host_only, int *ret_literal)
-{
-	*ret_literal = 0;
-	if (!model_has_port(r, q->port))
-		return REASON_DENY_PORT;
-	if (!model_has_scheme(r, q))
-		return REASON_DENY_SCHEME;
-	if (!host_only && !model_has_method(r, q->method))
-		return REASON_DENY_METHOD;
-	int literal = host_only ? 0 : model_literal(r, q->path);
-	if (literal < 0)
-		return REASON_DENY_PATH;
-	*ret_literal = literal;
-	return r->expired ? REASON_DENY_EXPIRED : REASON_ALLOW_RULE;
-}
-
-static int stage_rank(enum reason reason)
-{
-	static const enum reason order[] = {REASON_DENY_DEFAULT, REASON_DENY_PORT,
-		REASON_DENY_SCHEME, REASON_DENY_METHOD, REASON_DENY_PATH, REASON_DENY_EXPIRED,
-		REASON_ALLOW_RULE};
-	int rank = 0;
-	while (order[rank] != reason)
-		rank++;
-	return rank;
-}
-
-static int method_count(const struct model_rule *r)
-{
-	return (r->methods & METHODS_ANY) != 0 ? 1000 : __builtin_popcount(r->methods);
-}
-
-static int host_rank(const struct model_rule *r)
-{
-	return r->prefix[0] == '\0' ? 2 : strcmp(r->prefix, "*.") == 0;
-}
-
-/** A request body is zero for reading rules and 1 MiB for writing ones, unless said. */
-static int writes(const struct model_rule *r)
-{
-	return (r->methods & (METHODS_ANY | 4 | 8)) != 0;
-}
-
-static bool model_better(
-	const struct model_rule *a, int a_literal, const struct model_rule *b, int b_literal)
-{
-	const int order[] = {host_rank(a) - host_rank(b),
-		(int)strlen(a->name) - (int)strlen(b->name), a_literal - b_literal,
-		method_count(b) - method_count(a), a->query_denied - b->query_denied,
-		b->encoded_slash - a->encoded_slash, writes(b) - writes(a),
-		(int)b->resp_body_kib - (int)a->resp_body_kib};
-	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-		if (order[i] != 0)
-			return order[i] > 0;
-	}
-	return strcmp(a->id, b->id) < 0;
-}
-
-/** The naive one: every rule is asked, in order. */
-static struct answer model_decide(
-	const struct model *m, const struct model_question *q, bool host_only)
-{
-	struct answer near = {REASON_DENY_DEFAULT, NULL};
-	const struct model_rule *deny = NULL;
-	int near_literal = 0;
-	for (size_t i = 0; i < m->count; i++) {
-		const struct model_rule *r = &m->rules[i];
-		int literal;
-		if (!model_covers(r, q->host))
-			continue;
-		if (!r->allow) {
-			if (model_denies(r, q, host_only) &&
-				(deny == NULL || strlen(r->name) < strlen(deny->name)))
-				deny = r;
-			continue;
-		}
-		enum reason reason = model_stage(r, q, host_only, &literal);
-		int ahead = stage_rank(reason) - stage_rank(near.reason);
-		if (ahead < 0 ||
-			(ahead == 0 && near.rule != NULL &&
-				!model_better(r, literal, near.rule, near_literal)))
-			continue;
-		near = (struct answer){reason, r};
-		near_literal = literal;
-	}
-	if (deny != NULL)
-		return (struct answer){REASON_DENY_RULE, deny};
-	if (near.reason == REASON_ALLOW_RULE && !host_only) {
-		if (strstr(q->path, "%2F") != NULL && !near.rule->encoded_slash)
-			near.reason = REASON_DENY_SMUGGLING;
-		else if (q->has_query && near.rule->query_denied)
-			near.reason = REASON_DENY_QUERY;
-	}
-	return near;
 }
 
 static void random_name(char *to, size_t capacity, unsigned labels)
@@ -297,6 +50,33 @@ static void random_pattern(char *to, size_t capacity)
 		(void)snprintf(to + len, capacity - len, "%s", chance(70) ? "/**" : "/");
 }
 
+/** Networks inside one another, of each class; some of them end in an address of a metadata service. */
+static void random_address_rule(struct model_rule *r)
+{
+	static const uint32_t bases[] = {0x0a010203, 0x08080808, 0xa9fea9fe, 0xa83f8110};
+	static const unsigned lengths[] = {8, 15, 16, 24, 31, 32};
+	r->prefix = "ip:";
+	r->bits = lengths[pick(6)];
+	r->base = bases[pick(4)] >> (32 - r->bits) << (32 - r->bits);
+	(void)snprintf(r->name, sizeof(r->name), "%u.%u.%u.%u%s%.0d", r->base >> 24,
+		r->base >> 16 & 255, r->base >> 8 & 255, r->base & 255, r->bits == 32 ? "" : "/",
+		r->bits == 32 ? 0 : (int)r->bits);
+}
+
+/** Bytes that nobody reads have no requests. tcp has ports of its own: beside HTTP it would not load. */
+static void make_unread(struct model_rule *r)
+{
+	bool tcp = strcmp(r->prefix, "ip:") == 0 || chance(50);
+	r->transport = tcp ? POLICY_TCP : POLICY_SPLICE;
+	if (tcp)
+		r->ports = 6 + pick(2);
+	r->methods = METHODS_ANY;
+	r->path_count = 0;
+	r->scheme = "";
+	r->query_denied = r->encoded_slash = false;
+	r->resp_body_kib = 1 << 30;
+}
+
 static void random_rule(struct model_rule *r, const char *host, bool crowded, unsigned number)
 {
 	static const char *const prefixes[] = {"", "*.", "**.", "."};
@@ -306,6 +86,12 @@ static void random_rule(struct model_rule *r, const char *host, bool crowded, un
 		(void)snprintf(r->name, sizeof(r->name), "%s", host);
 	else
 		random_name(r->name, sizeof(r->name), pick(3) + 1);
+	if (!crowded && chance(10))
+		random_address_rule(r);
+	if (!crowded && chance(5)) {
+		r->prefix = "any";
+		r->name[0] = '\0';
+	}
 	r->ports = crowded || chance(50) ? 0 : pick(6);
 	r->methods = r->allow ? 3 : METHODS_ANY;
 	if (!crowded && chance(50))
@@ -318,8 +104,11 @@ static void random_rule(struct model_rule *r, const char *host, bool crowded, un
 	r->expired = r->allow && chance(10);
 	r->query_denied = r->allow && chance(20);
 	r->encoded_slash = r->allow && chance(30);
+	r->observe = r->allow && chance(8);
 	if (r->allow && chance(20))
 		r->resp_body_kib = pick(3) + 1;
+	if (r->allow && !crowded && chance(20))
+		make_unread(r);
 	(void)snprintf(r->id, sizeof(r->id), "r%u", number);
 }
 
@@ -338,12 +127,19 @@ static void write_methods(const struct model_rule *r, struct buf *to)
 
 static void write_rule(const struct model_rule *r, struct buf *to)
 {
-	(void)buf_printf(to, "%s %s%s%s", r->allow ? "allow" : "deny", r->prefix, r->name,
-		port_texts[r->ports]);
-	write_methods(r, to);
+	(void)buf_printf(to, "%s %s%s%s%s", r->allow ? "allow" : "deny",
+		r->transport == POLICY_TCP ? "tcp " : "", r->prefix, r->name, port_texts[r->ports]);
+	if (r->transport == POLICY_INSPECT)
+		write_methods(r, to);
 	for (size_t i = 0; i < r->path_count; i++)
 		(void)buf_printf(to, " %s", r->paths[i]);
 	(void)buf_printf(to, " id=%s", r->id);
+	if (strcmp(r->prefix, "any") == 0)
+		(void)buf_append_text(to, " ticket=T");
+	if (r->transport == POLICY_SPLICE)
+		(void)buf_append_text(to, " tls=splice");
+	if (r->observe)
+		(void)buf_append_text(to, " mode=observe");
 	if (r->scheme[0] != '\0')
 		(void)buf_printf(to, " scheme=%s", r->scheme);
 	if (r->expired)
@@ -352,25 +148,41 @@ static void write_rule(const struct model_rule *r, struct buf *to)
 		(void)buf_append_text(to, " query=deny");
 	if (r->encoded_slash)
 		(void)buf_append_text(to, " enc-slash=literal");
-	if (r->resp_body_kib != 1 << 20)
+	if (r->resp_body_kib < 1 << 20)
 		(void)buf_printf(to, " resp-body=%uk", r->resp_body_kib);
 	(void)buf_append_text(to, "\n");
 }
 
+/** An address at the start of a rule's network, or near it. */
+static void ask_address(struct model_question *q, uint32_t base)
+{
+	q->is_address = true;
+	q->address = base + (chance(50) ? 0 : pick(3));
+	(void)snprintf(q->host, sizeof(q->host), "%u.%u.%u.%u", q->address >> 24,
+		q->address >> 16 & 255, q->address >> 8 & 255, q->address & 255);
+}
+
+static void random_host(struct model_question *q, const struct model *m)
+{
+	const struct model_rule *r = &m->rules[pick((unsigned)m->count)];
+	if (strcmp(r->prefix, "ip:") == 0)
+		ask_address(q, chance(70) ? r->base : 0xa9fea9fd);
+	else if (r->name[0] != '\0' && chance(70))
+		(void)snprintf(q->host, sizeof(q->host), "%s%s", chance(60) ? "" : "b.", r->name);
+	else
+		random_name(q->host, sizeof(q->host), pick(5));
+}
+
 static void random_question(struct model_question *q, const struct model *m)
 {
-	static const uint16_t ports[] = {443, 443, 443, 443, 80, 80, 8005, 9000};
+	static const uint16_t ports[] = {443, 443, 443, 22, 80, 80, 8005, 9001};
 	static const char *const words[] = {"a", "b", "ab", "c%2Fd", "aab", "", "c"};
 	size_t len = 0;
 	unsigned segments = pick(5) + 1;
 	*q = (struct model_question){.port = ports[pick(8)], .has_query = chance(20)};
 	q->method = method_names[chance(60) ? 0 : pick(METHODS_COUNT)];
 	q->tls = chance(90) ? q->port != 80 : chance(50);
-	if (chance(70))
-		(void)snprintf(q->host, sizeof(q->host), "%s%s", chance(60) ? "" : "b.",
-			m->rules[pick((unsigned)m->count)].name);
-	else
-		random_name(q->host, sizeof(q->host), pick(5));
+	random_host(q, m);
 	for (unsigned i = 0; i < segments; i++)
 		len += (size_t)snprintf(q->path + len, sizeof(q->path) - len, "/%s",
 			words[pick(chance(85) ? 4 : 7)]);
@@ -380,13 +192,14 @@ static void compare(const struct policy_verdict *v, struct answer a, const struc
 	const struct model_question *q, const char *what)
 {
 	const char *got = v->rule == NULL ? "-" : v->rule->id;
-	const char *wanted = a.rule == NULL ? "-" : a.rule->id;
-	if (v->reason == a.reason && strcmp(got, wanted) == 0)
+	if (v->reason == a.reason && v->would == a.would && strcmp(got, a.id) == 0)
 		return;
-	fail_msg("%s %s %s://%s:%u%s%s: %s by %s, the naive one says %s by %s; policy:\n%.*s", what,
-		q->method, q->tls ? "https" : "http", q->host, q->port, q->path,
-		q->has_query ? "?q" : "", reason_code(v->reason), got, reason_code(a.reason),
-		wanted, (int)buf_len(text), buf_slice(text).ptr);
+	fail_msg("%s %s %s://%s:%u%s%s: %s (%s) by %s, the naive one says %s (%s) by %s; "
+		 "policy:\n%.*s",
+		what, q->method, q->tls ? "https" : "http", q->host, q->port, q->path,
+		q->has_query ? "?q" : "", reason_code(v->reason), reason_code(v->would), got,
+		reason_code(a.reason), reason_code(a.would), a.id, (int)buf_len(text),
+		buf_slice(text).ptr);
 }
 
 /** Whether lint found @code at the rule; true also when there may be more findings than a report holds. */
@@ -404,7 +217,8 @@ static bool lint_said(const struct policy_report *report, const struct model *m,
 static bool same_limits(const struct model_rule *a, const struct model_rule *b)
 {
 	return writes(a) == writes(b) && a->resp_body_kib == b->resp_body_kib &&
-		a->query_denied == b->query_denied && a->encoded_slash == b->encoded_slash;
+		a->query_denied == b->query_denied && a->encoded_slash == b->encoded_slash &&
+		a->observe == b->observe;
 }
 
 /** Rules as specific as the one that decides, with other limits: lint has to name the later one. */
@@ -415,7 +229,7 @@ static void check_ties(const struct policy_report *report, const struct model *m
 	int other;
 	for (size_t i = 0; i < m->count; i++) {
 		const struct model_rule *r = &m->rules[i];
-		if (r == best || !r->allow || !model_covers(r, q->host) || same_limits(r, best) ||
+		if (r == best || !r->allow || !model_covers(r, q) || same_limits(r, best) ||
 			strcmp(r->name, best->name) != 0 || host_rank(r) != host_rank(best) ||
 			method_count(r) != method_count(best) ||
 			model_stage(r, q, false, &other) != REASON_ALLOW_RULE || other != literal)
@@ -462,6 +276,16 @@ static void ask_both(const struct profile *p, const struct model *m,
 	compare(&v, model_decide(m, &asked, true), text, &asked, "host");
 }
 
+/** Whether rule @i can't stand beside those before it. */
+static bool conflicts(const struct model *m, size_t i)
+{
+	for (size_t k = 0; k < i; k++) {
+		if (model_conflict(&m->rules[i], &m->rules[k]))
+			return true;
+	}
+	return false;
+}
+
 static void try_policy(struct model *m, struct buf *text)
 {
 	char host[64];
@@ -470,10 +294,16 @@ static void try_policy(struct model *m, struct buf *text)
 	m->count = pick(chance(70) ? 20 : RULES_MAX) + 1;
 	buf_clear(text);
 	(void)buf_append_text(text, "policy 1\n[profile p]\n");
+	m->observe = chance(10);
 	for (size_t i = 0; i < m->count; i++) {
-		random_rule(&m->rules[i], host, crowded && chance(90), (unsigned)i);
+		do
+			random_rule(&m->rules[i], host, crowded && chance(90), (unsigned)i);
+		while (conflicts(m, i));
 		write_rule(&m->rules[i], text);
+		m->rules[i].observe = m->rules[i].allow && (m->rules[i].observe || m->observe);
 	}
+	if (m->observe)
+		(void)buf_append_text(text, "set mode observe\n");
 	assert_int_equal(buf_append(text, SLICE("\0")), 0);
 	struct policy *p = policy_setup(buf_slice(text).ptr);
 	static struct policy_report report;
