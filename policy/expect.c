@@ -2,7 +2,7 @@
 #include "policy/expect.h"
 
 #include "policy/ask.h"
-#include "policy/rule.h"
+#include "policy/profile.h"
 
 /** CONNECT takes host:port, every other method a URL. */
 static bool target_shaped(const struct expect *e)
@@ -10,6 +10,15 @@ static bool target_shaped(const struct expect *e)
 	static const struct slice schemes[] = {{"https://", 8}, {"http://", 7}};
 	return slice_equal(e->method, SLICE("CONNECT")) || slice_starts(e->url, schemes[0]) ||
 		slice_starts(e->url, schemes[1]);
+}
+
+/** A class of addresses says no before a deny rule is asked: the line tests such a rule as well. */
+static void mark_denied_address(const struct profile *p, const struct host *host)
+{
+	for (size_t i = 0; i < p->rule_count; i++) {
+		if (!p->rules[i]->rule.allow && rule_covers_host(p->rules[i], host))
+			p->rules[i]->source->tested = true;
+	}
 }
 
 /**
@@ -24,6 +33,9 @@ static void ask_rules(const struct expect *e, const struct profile *p, struct po
 		policy_ask_decide(p, &ask, ret);
 	else
 		policy_ask_enforce(p, &ask, ret);
+	if (ret->reason == REASON_DENY_ADDRESS_METADATA ||
+		ret->reason == REASON_DENY_ADDRESS_PRIVATE)
+		mark_denied_address(p, &ask.host);
 }
 
 static bool allows(enum reason reason)
