@@ -63,6 +63,7 @@ policy_tool_run policy_replay;
 policy_tool_run policy_suggest_rules;
 policy_tool_run policy_sign;
 policy_tool_run policy_verify;
+policy_tool_run policy_reload;
 
 /** 200,000 effective rules, and their places. */
 #define POLICY_OUTPUT_BYTES_MAX ((size_t)256 << 20)

@@ -1,0 +1,283 @@
+"""eclusa-proxy alone: starting, refusing to start, its CA, its end, and what the death of each of its parts leaves open."""
+import fcntl
+import glob
+import os
+import signal
+import socket
+import stat
+import subprocess
+
+import pytest
+
+from lab.alone import PROFILE, Alone, Client, Machine, allow, fetch, policy
+from lab.eclusa import program, unfinished
+from lab.events import wait_until
+
+RULES = policy(allow("allowed.test:80,443 GET /**"))
+BINARY = os.path.join(os.path.dirname(program()), "eclusa-proxy")
+
+
+@pytest.fixture(name="machine", scope="module")
+def fixture_machine(lab):
+    made = Machine(lab)
+    yield made
+    made.close()
+
+
+@pytest.fixture(name="marks")
+def fixture_marks(lab):
+    return lab.origin.connections.mark(), lab.dns.log.mark()
+
+
+def test_an_allowed_request_passes_and_a_denied_one_is_refused(lab, machine, who, marks):
+    alone = Alone(lab, machine, RULES, user=who)
+    with Client(alone) as client:
+        client.tunnel("allowed.test")
+        assert client.get("allowed.test", "/first")[0] == 200
+        assert client.get("allowed.test", "/second")[0] == 200
+    with Client(alone) as client:
+        assert client.get_plain("http://allowed.test/plain")[0] == 200
+    requests = [r.target for r in lab.origin.requests(marks[0])]
+    assert requests == ["/first", "/second", "/plain"], "U"
+    seen, asked = lab.origin.connections.mark(), lab.dns.log.mark()
+    assert fetch(alone, "denied.test", "/no") == 403, "C"
+    with Client(alone) as client:
+        status, body = client.get_plain("http://denied.test/no")
+        assert status == 403 and b"deny.default" in body, "C"
+    assert not lab.origin.connections.since(seen) and not lab.dns.log.since(asked), "U"
+    assert alone.end() == 0, alone.report()
+    assert len(alone.events("deny.default")) == 2, "L"
+    assert [len(alone.events("allow.rule", path)) for path in ("/first", "/second", "/plain")] == [1, 1, 1], "L"
+    assert [e["status_code"] for e in alone.events()][0] == "sandbox.start"
+    assert [e["status_code"] for e in alone.events()][-1] == "sandbox.exit"
+    assert unfinished(alone.audit) == []
+    assert {e["container"]["uid"] for e in alone.events("allow.rule")} == {alone.events("sandbox.exit")[0]["container"]["uid"]}
+
+
+def test_a_private_address_is_refused_though_the_name_is_allowed(lab, machine, marks):
+    lab.dns.zone["inside.test"] = ["10.9.8.7"]
+    alone = Alone(lab, machine, policy("allow inside.test GET /**"))
+    assert fetch(alone, "inside.test", "/x") == 403, "C"
+    assert not lab.origin.connections.since(marks[0]), "U"
+    alone.end()
+    assert alone.events("deny.address-private"), "L"
+
+
+def test_its_processes_are_confined(lab, machine, who):
+    alone = Alone(lab, machine, RULES, user=who)
+    for name in ("eclusa-super", "eclusa-keeper", "eclusa-recorder", "eclusa-worker"):
+        pid = wait_until(lambda n=name: alone.child(n), name)
+        with open(f"/proc/{pid}/status", encoding="ascii") as file:
+            fields = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+        assert fields["NoNewPrivs"] == "1" and int(fields["CapEff"], 16) == 0, name
+        assert fields["Uid"].split("\t")[0] not in ("0",), f"{name} runs as the host's root"
+        assert name == "eclusa-super" or fields["Seccomp"] == "2", name
+    alone.end()
+
+
+REFUSED = [
+    (["--listen", "0.0.0.0:0"], "--remote-clients"),
+    (["--listen", "[::]:0"], "--remote-clients"),
+    (["--listen", "203.0.114.1:0"], "--remote-clients"),
+    (["--listen", "localhost:1"], "--listen takes ADDRESS:PORT"),
+    (["--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0"], "twice"),
+    (["--ca", "/dev/null"], "belong together"),
+    (["--nonsense"], "nonsense"),
+    (["word"], "no word"),
+    (["--profile", ""], "empty"),
+]
+
+
+@pytest.mark.parametrize("more, says", REFUSED, ids=[" ".join(r[0]) for r in REFUSED])
+def test_wrong_usage_is_one_line_and_status_125(machine, more, says):
+    words = [] if "--listen" in more else ["--listen", "127.0.0.1:0"]
+    profile = [] if "--profile" in more else ["--profile", PROFILE]
+    done = subprocess.run(machine.command(BINARY, *words, "--policy", "/nowhere", *profile, *more),
+                          capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 125 and done.stdout == "", done
+    assert says in done.stderr and len(done.stderr.strip().splitlines()) == 1, done.stderr
+
+
+def test_an_address_that_others_reach_is_taken_when_asked_for(lab, machine):
+    alone = Alone(lab, machine, RULES, "--remote-clients", arguments=None)
+    alone.end()
+    more = Alone(lab, machine, RULES, ready=False, arguments=[
+        "--listen", "203.0.114.1:0", "--remote-clients", "--policy", alone.policy, "--profile", PROFILE, "--audit-dir", alone.audit])
+    line = more.output.get(timeout=15)
+    assert line and line.startswith("ready 203.0.114.1:"), more.report()
+    assert more.end() == 0
+
+
+@pytest.mark.parametrize("text, says", [
+    (None, "No such file"), (b"", "policy"), (b"policy 1\n[profile bench]\nallow a\0b.test\n", "main.allow:3"),
+    (b"policy 1\n[profile bench]\nallow *.test\n", "main.allow:3"),
+    (b"policy 1\n[profile other]\nallow allowed.test\n", "other"),
+], ids=["missing", "empty", "hostile", "too-wide", "another-profile"])
+def test_without_a_policy_it_does_not_start(lab, machine, text, says):
+    """Case A12."""
+    alone = Alone(lab, machine, RULES)
+    alone.end()
+    os.unlink(alone.policy)
+    if text is not None:
+        with open(alone.policy, "wb") as file:
+            file.write(text)
+    again = Alone(lab, machine, alone.policy, ready=False)
+    assert again.output.get(timeout=15) is None, "it must not say that it is ready"
+    assert again.end() == 2
+    assert any(line and says in line for line in again.errors), again.errors
+    assert not os.path.exists(os.path.join(again.state, "policy.last-good"))
+
+
+def test_an_empty_profile_starts_and_denies_everything(lab, machine, marks):
+    """Case A12."""
+    alone = Alone(lab, machine, policy())
+    assert fetch(alone, "allowed.test", "/") == 403
+    assert not lab.origin.connections.since(marks[0])
+    alone.end()
+    assert alone.events("deny.default")
+
+
+@pytest.fixture(name="ca_files", scope="module")
+def fixture_ca_files(tmp_path_factory):
+    """Name -> (certificate, key)."""
+    folder = tmp_path_factory.mktemp("ca")
+
+    def make(name, kind, extensions=("basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign"), days="30", **more):
+        key, certificate = folder / f"{name}.key", folder / f"{name}.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", *kind, "-nodes", "-keyout", key, "-out", certificate, "-days", days,
+                        "-subj", f"/CN={name}", *[w for e in extensions for w in ("-addext", e)], *more.get("args", ())],
+                       check=True, capture_output=True)
+        return str(certificate), str(key)
+
+    curve = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    made = {"ec": make("ec", curve), "rsa": make("rsa", ["rsa:2048"]), "small": make("small", ["rsa:1024"]),
+            "leaf": make("leaf", curve, ("basicConstraints=critical,CA:FALSE",)),
+            "ed25519": make("ed25519", ["ed25519"])}
+    made["mixed"] = made["ec"][0], made["rsa"][1]
+    made["swapped"] = made["ec"][1], made["ec"][0]
+    return made
+
+
+@pytest.mark.parametrize("name", ["ec", "rsa"])
+def test_leaves_are_signed_by_the_operators_ca(lab, machine, who, ca_files, name):
+    certificate, key = ca_files[name]
+    if who:
+        own = os.path.join(lab.folder, f"{name}.key")
+        with open(key, "rb") as source, open(own, "wb") as file:
+            file.write(source.read())
+        with open(certificate, "rb") as source, open(own + ".pem", "wb") as file:
+            file.write(source.read())
+        os.chmod(own, 0o600)
+        os.chown(own, who, who)
+        certificate, key = own + ".pem", own
+    alone = Alone(lab, machine, RULES, "--ca", certificate, "--ca-key", key, user=who)
+    assert fetch(alone, "allowed.test", "/own-ca", ca=certificate) == 200
+    assert alone.end() == 0
+
+
+@pytest.mark.parametrize("name, says", [
+    ("small", "2048"), ("leaf", "CA:TRUE"), ("ed25519", "elliptic"), ("mixed", "not the certificate's"), ("swapped", "no certificate")])
+def test_a_ca_that_clients_would_not_take_is_refused(lab, machine, ca_files, name, says):
+    certificate, key = ca_files[name]
+    alone = Alone(lab, machine, RULES, "--ca", certificate, "--ca-key", key, ready=False)
+    assert alone.output.get(timeout=15) is None
+    assert alone.end() == 1
+    assert any(line and says in line for line in alone.errors), alone.errors
+
+
+def test_the_certificate_is_there_whole_before_it_is_ready(lab, machine):
+    alone = Alone(lab, machine, RULES)
+    with open(alone.ca, encoding="ascii") as file:
+        text = file.read()
+    assert text.startswith("-----BEGIN CERTIFICATE-----") and text.endswith("-----END CERTIFICATE-----\n")
+    assert "PRIVATE" not in text and stat.S_IMODE(os.stat(alone.ca).st_mode) == 0o644
+    assert os.listdir(os.path.dirname(alone.ca)).count("ca.pem") == 1 and not os.path.exists(alone.ca + ".new")
+    alone.end()
+
+
+def test_sigint_ends_it_in_order_with_open_connections_recorded(lab, machine):
+    alone = Alone(lab, machine, RULES)
+    with Client(alone) as client:
+        client.tunnel("allowed.test")
+        assert client.get("allowed.test", "/before-the-end")[0] == 200
+        assert alone.end(signal.SIGINT) == 0
+        assert client.ended() in ("eof", "reset")
+    assert alone.events("allow.rule", "/before-the-end")
+    assert [e for e in alone.events("allow.rule") if e["http_request"]["http_method"] == "CONNECT"]
+
+
+def test_a_state_folder_has_one_proxy(lab, machine):
+    alone = Alone(lab, machine, RULES)
+    other = Alone(lab, machine, alone.policy, state=alone.state, ready=False)
+    assert other.output.get(timeout=15) is None and other.end() == 1
+    assert any(line and "another proxy uses" in line for line in other.errors), other.errors
+    assert fetch(alone, "allowed.test", "/still") == 200
+    alone.end()
+
+
+def refuses(machine, port):
+    """Nobody accepts there."""
+    def connect():
+        with socket.socket() as sock:
+            sock.settimeout(5)
+            return sock.connect_ex(("127.0.0.1", port)) != 0
+    return machine.inside(connect)
+
+
+@pytest.mark.parametrize("victim", ["eclusa-worker", "eclusa-recorder"])
+def test_a_killed_part_is_replaced_and_loses_no_record(lab, machine, who, marks, victim):
+    alone = Alone(lab, machine, RULES, user=who)
+    with Client(alone) as client:
+        client.tunnel("allowed.test")
+        assert client.get("allowed.test", "/before")[0] == 200
+        pid = alone.child(victim)
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: alone.child(victim) not in (None, pid), "another one")
+        if victim == "eclusa-worker":
+            assert client.ended() in ("eof", "reset")
+    assert fetch(alone, "denied.test", "/no") == 403
+    assert fetch(alone, "allowed.test", "/after") == 200
+    assert alone.end() == 0
+    assert {r.target for r in lab.origin.requests(marks[0])} == {"/before", "/after"}, "U"
+    assert alone.events(path="/before") and alone.events(path="/after"), "L"
+
+
+@pytest.mark.parametrize("victim", ["eclusa-super", "eclusa-keeper", "front"])
+def test_a_killed_part_that_can_not_be_replaced_leaves_nothing_open(lab, machine, who, marks, victim):
+    alone = Alone(lab, machine, RULES, user=who)
+    with Client(alone) as client:
+        client.tunnel("allowed.test")
+        assert client.get("allowed.test", "/before")[0] == 200
+        pids = [alone.child(n) for n in ("eclusa-super", "eclusa-keeper", "eclusa-recorder", "eclusa-worker")]
+        os.kill(alone.process.pid if victim == "front" else alone.child(victim), signal.SIGKILL)
+        assert client.ended() in ("eof", "reset"), "C"
+        status = alone.process.wait(15)
+    assert status == (-signal.SIGKILL if victim == "front" else 1), alone.report()
+    wait_until(lambda: all(state_of(pid) == "Z" for pid in pids) and is_released(alone.audit), "all of its processes are gone")
+    assert refuses(machine, alone.port), "C"
+    assert [r.target for r in lab.origin.requests(marks[0])] == ["/before"], "U"
+    again = Alone(lab, machine, alone.policy, user=who, arguments=[
+        "--listen", "127.0.0.1:0", "--policy", alone.policy, "--profile", PROFILE, "--audit-dir", alone.audit])
+    assert again.end() == 0
+    assert alone.events(path="/before"), "L"
+    ends = alone.events("sandbox.exit")
+    assert len(ends) == 2, "L: each life has an end"
+
+
+def is_released(audit):
+    """Nobody holds a file that the next start has to complete."""
+    for path in glob.glob(os.path.join(audit, "open", "*")):
+        with open(path, "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return False
+    return True
+
+
+def state_of(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
+            return file.read().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return "Z"
