@@ -1,0 +1,193 @@
+#include "tests/unit/audit_setup.h"
+
+#include "audit/index.h"
+#include "audit/key.h"
+#include "audit/verify.h"
+
+struct verify_rig {
+	struct audit_rig audit;
+	struct sign_key *key;
+	struct sign_public public;
+};
+
+/** A chain of lines and checkpoints ("l" and "c"), in the index as opened and closed. */
+static void put(struct verify_rig *rig, const char *what)
+{
+	struct audit_segment *s = rig->audit.segment;
+	struct buf line = {0};
+	struct failure why = {0};
+	struct chain index;
+	uint64_t covered = 0;
+	assert_int_equal(audit_index_head(rig->audit.folder_fd, &index), 0);
+	struct audit_event start = {.class = AUDIT_PROCESS,
+		.reason = REASON_SANDBOX_START,
+		.sandbox_id = "run",
+		.index = &index};
+	assert_int_equal(audit_segment_append_event(s, &start), 0);
+	struct audit_index_entry entry = {.kind = AUDIT_INDEX_OPENED,
+		.segment = rig->audit.name,
+		.at = audit_segment_chain(s)};
+	assert_int_equal(audit_index_append(rig->audit.folder_fd, &entry, &why), 0);
+	for (; *what != '\0'; what++) {
+		const struct chain *chain = audit_segment_chain(s);
+		struct checkpoint c = {.first = covered + 1, .last = chain->sequence - 1};
+		struct audit_event e = {.class = AUDIT_LIFECYCLE,
+			.activity = 99,
+			.reason = REASON_AUDIT_CHECKPOINT,
+			.checkpoint = &c};
+		if (*what == 'l') {
+			assert_int_equal(
+				audit_segment_append(s, line_of(&line, "a.test", NULL)), 0);
+			continue;
+		}
+		memcpy(c.chain, chain->name, sizeof(c.chain));
+		memcpy(c.head, chain->head, sizeof(c.head));
+		assert_int_equal(checkpoint_sign(&c, *what == 'u' ? NULL : rig->key), 0);
+		covered = c.last;
+		if (*what == 'x')
+			c.last--; /* of another line */
+		assert_int_equal(audit_segment_append_event(s, &e), 0);
+	}
+	entry.kind = AUDIT_INDEX_CLOSED;
+	assert_int_equal(audit_index_append(rig->audit.folder_fd, &entry, &why), 0);
+	buf_fini(&line);
+}
+
+static void verify_open(struct verify_rig *rig)
+{
+	rig_open(&rig->audit);
+	audit_segment_close(rig->audit.folder_fd, rig->audit.name);
+	assert_int_equal(sign_key_new(&rig->key), 0);
+	assert_int_equal(sign_key_public(rig->key, &rig->public), 0);
+}
+
+static void verify_close(struct verify_rig *rig)
+{
+	sign_key_free(rig->key);
+	rig_close(&rig->audit);
+}
+
+static struct verify_result judge(struct verify_rig *rig, bool with_key, uint64_t from)
+{
+	struct failure why = {0};
+	struct verify_result result = {0};
+	const struct verify_options options = {.folder_fd = rig->audit.folder_fd,
+		.key = with_key ? &rig->public : NULL,
+		.from = from};
+	if (audit_verify(&options, &result, &why) < 0)
+		fail_msg("%s", why.text);
+	return result;
+}
+
+static void signatures_cover_what_stands_before_them(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *what;
+		uint64_t checkpoints, bare; /* lines that no signature covers, beside the start */
+	} table[] = {{"", 0, 1}, {"ll", 0, 3}, {"llc", 1, 1}, {"llcl", 1, 2}, {"lclclc", 3, 1},
+		{"llu", 0, 4}};
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct verify_rig rig;
+		verify_open(&rig);
+		put(&rig, table[i].what);
+		struct verify_result r = judge(&rig, true, 0);
+		assert_int_equal(r.count, 0);
+		assert_int_equal(r.checkpoints, table[i].checkpoints);
+		assert_int_equal(r.unsigned_lines, table[i].bare);
+		verify_fini(&r);
+		r = judge(&rig, false, 0);
+		assert_int_equal(r.unsigned_lines, r.lines);
+		verify_fini(&r);
+		verify_close(&rig);
+	}
+}
+
+static void a_checkpoint_of_another_line_or_key_is_a_finding(void **state)
+{
+	(void)state;
+	struct verify_rig rig;
+	verify_open(&rig);
+	put(&rig, "llc");
+	struct verify_result r = judge(&rig, true, 0);
+	assert_int_equal(r.count, 0);
+	verify_fini(&r);
+	put(&rig, "x");
+	r = judge(&rig, false, 0);
+	assert_int_equal(r.count, 1);
+	assert_int_equal(r.findings[0].kind, VERIFY_SIGNATURE);
+	assert_int_equal(r.findings[0].line, 6);
+	verify_fini(&r);
+	rig.public.raw[3] ^= 1;
+	r = judge(&rig, true, 0);
+	assert_int_equal(r.count, 2);
+	assert_int_equal(r.findings[0].kind, VERIFY_SIGNATURE);
+	assert_int_equal(r.findings[0].line, 4);
+	verify_fini(&r);
+	verify_close(&rig);
+}
+
+/** A line that is no line, again and again: told up to a limit, then counted. */
+static void findings_are_told_up_to_a_limit(void **state)
+{
+	(void)state;
+	struct verify_rig rig;
+	verify_open(&rig);
+	put(&rig, "l");
+	for (int i = 0; i < VERIFY_FINDINGS_MAX + 5; i++)
+		assert_int_equal(write(rig.audit.segment_fd, "{}\n", 3), 3);
+	struct verify_result r = judge(&rig, false, 0);
+	assert_int_equal(r.count, VERIFY_FINDINGS_MAX);
+	assert_int_equal(r.left_out, 5);
+	assert_int_equal(r.findings[0].kind, VERIFY_NO_LINE);
+	verify_fini(&r);
+	verify_close(&rig);
+}
+
+static void a_key_is_made_once_and_only_for_its_owner(void **state)
+{
+	(void)state;
+	char folder[] = "/tmp/eclusa-key-XXXXXX", path[64], inner[64];
+	struct failure why = {0};
+	assert_non_null(mkdtemp(folder));
+	(void)snprintf(inner, sizeof(inner), "%s/a", folder);
+	(void)snprintf(path, sizeof(path), "%s/a/key.pem", folder);
+	struct buf first = {.limit = 65536 + 8192}, second = {.limit = 65536 + 8192};
+	auto_fd fd = audit_key_open(path, &why);
+	assert_true(fd >= 0);
+	assert_int_equal(file_read_fd(fd, 4096, &first), 0);
+	fd_close(&fd);
+	fd = audit_key_open(path, &why);
+	assert_int_equal(file_read_fd(fd, 4096, &second), 0);
+	assert_true(slice_equal(buf_slice(&first), buf_slice(&second)));
+	struct sign_key *key;
+	struct sign_public public, again;
+	assert_int_equal(sign_key_read(buf_slice(&first), &key), 0);
+	assert_int_equal(sign_key_public(key, &public), 0);
+	buf_clear(&second);
+	assert_int_equal(audit_key_public_pem(&public, &second), 0);
+	assert_int_equal(sign_public_read(buf_slice(&second), &again), 0);
+	assert_memory_equal(public.raw, again.raw, sizeof(public.raw));
+	struct stat st;
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(chmod(path, 0604), 0);
+	assert_int_equal(audit_key_open(path, &why), -EPERM);
+	sign_key_free(key);
+	buf_fini(&first);
+	buf_fini(&second);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(inner), 0);
+	assert_int_equal(rmdir(folder), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(signatures_cover_what_stands_before_them),
+		cmocka_unit_test(a_checkpoint_of_another_line_or_key_is_a_finding),
+		cmocka_unit_test(findings_are_told_up_to_a_limit),
+		cmocka_unit_test(a_key_is_made_once_and_only_for_its_owner),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
