@@ -257,7 +257,7 @@ static bool fields_refused(struct flow *f, const struct rule *rule, enum flow_pr
 	if (field_denied(r, rule, detail) && !record_observe(&f->request_record, REASON_DENY_RULE))
 		*ret = refuse_request(f, REASON_DENY_RULE, 0, detail, NULL);
 	else if (r->head.websocket && !rule->websocket)
-		*ret = refuse_request(f, REASON_DENY_PROTOCOL, 0,
+		*ret = refuse_request(f, REASON_DENY_PROTOCOL, 403,
 			"the rule does not allow a switch to WebSocket", HINT_UPGRADE);
 	else if (r->head.websocket && websocket_accept_of(r, accept) < 0)
 		*ret = refuse_request(f, REASON_DENY_PROTOCOL, 400,
