@@ -70,6 +70,17 @@ static enum reason judge_limits(const struct recorded *r, const struct rule *rul
 	return r->websocket && !rule->websocket ? REASON_DENY_PROTOCOL : REASON_ALLOW_RULE;
 }
 
+/** As the proxy's dial guard: for a tunnel, whose requests are not known, any rule of the host may open it. */
+static enum reason judge_address(
+	const struct profile *p, const struct recorded *r, const struct rule *rule)
+{
+	if (r->destination.family == 0)
+		return REASON_ALLOW_RULE;
+	if (r->connect && policy_rule_opening(p, &r->question, &r->destination) != NULL)
+		return REASON_ALLOW_RULE;
+	return policy_admit_address(rule, &r->destination);
+}
+
 /** Again what the proxy asks, as far as the log tells: tunnel, request, address, sizes. */
 static void judge(const struct profile *p, const struct recorded *r, struct policy_verdict *ret)
 {
@@ -77,19 +88,17 @@ static void judge(const struct profile *p, const struct recorded *r, struct poli
 	policy_decide_host(p, q, ret);
 	if (!reason_allows(ret->reason))
 		return;
-	if (r->connect && r->transport != POLICY_INSPECT && ret->rule->transport != r->transport) {
-		ret->reason =
-			REASON_DENY_PROTOCOL; /* bytes that the rule's connections do not carry */
-		return;
-	}
-	bool requests = ret->rule->transport == POLICY_INSPECT || q->scheme == POLICY_SCHEME_HTTP;
+	enum policy_transport transport = ret->rule->transport;
+	bool requests = transport == POLICY_INSPECT || q->scheme == POLICY_SCHEME_HTTP;
 	if (!r->connect && requests)
 		policy_decide(p, q, ret);
-	if (!reason_allows(ret->reason) || (r->connect && r->transport == POLICY_INSPECT))
+	if (!reason_allows(ret->reason))
 		return;
 	enum reason reason = REASON_ALLOW_RULE;
-	if (r->destination.family != 0)
-		reason = policy_admit_address(ret->rule, &r->destination);
+	if (r->connect && r->transport != POLICY_INSPECT && r->transport != transport)
+		reason = REASON_DENY_PROTOCOL; /* bytes that the rule's connections do not carry */
+	if (reason == REASON_ALLOW_RULE)
+		reason = judge_address(p, r, ret->rule);
 	if (reason == REASON_ALLOW_RULE && !r->connect && requests && !ret->rule->observe)
 		reason = judge_limits(r, ret->rule);
 	if (reason != REASON_ALLOW_RULE)

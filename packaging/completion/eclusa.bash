@@ -47,6 +47,8 @@ _eclusa_policy() { # current word, previous word, tool
 		explain) options+=' --policy --allow --at --trust' ;;
 		show) options+=' --profile --trust' ;;
 		diff) options+=' --at' ;;
+		suggest) options+=' --profile --fold --allow-write --allow-private' ;;
+		replay) options+=' --profile --at --trust' ;;
 		fmt) options+=' --check --write' ;;
 		esac
 	fi
@@ -81,7 +83,7 @@ _eclusa() {
 		;;
 	policy)
 		if [ "$COMP_CWORD" -eq 2 ]; then
-			mapfile -t COMPREPLY < <(compgen -W 'lint test explain show diff fmt sign verify import --help' -- "$current")
+			mapfile -t COMPREPLY < <(compgen -W 'lint test explain show diff suggest replay fmt sign verify import --help' -- "$current")
 		else
 			_eclusa_policy "$current" "$previous" "${COMP_WORDS[2]}"
 		fi
