@@ -53,22 +53,23 @@ struct rule {
 	const char *text;  /* the rule as written, one line */
 	const char *owner; /* NULL when absent; likewise ticket */
 	const char *ticket;
+	/* the same for the same rule in the next version of the files; counters go by it */
+	uint64_t key;
+	struct rule_budget budget;
+	uint64_t req_body_bytes; /* limits of one message */
+	uint64_t resp_body_bytes;
+	const struct cidr *addresses; /* addr= beyond public ones, or those of an ip: target */
+	size_t address_count;
+	const struct slice
+		*header_deny; /* names of fields that no request may have, in lower case */
+	size_t header_deny_count;
+	/* Read by each decision: together at the end, where what the matcher asks follows in memory. */
+	enum policy_transport transport;
 	bool allow;
 	bool encoded_slash;
 	bool query_denied;
-	uint64_t req_body_bytes; /* limits of one message */
-	uint64_t resp_body_bytes;
-	const struct cidr *addresses; /* addr= beyond public ones */
-	size_t address_count;
-	enum policy_transport transport;
 	bool observe;   /* mode=observe: what it would refuse passes, and is recorded */
 	bool websocket; /* upgrade=websocket */
-	const struct slice
-		*header_deny; /* lower-case names of fields that a request may not have */
-	size_t header_deny_count;
-	uint64_t
-		key; /* the same for the same rule in the next version of the files; counters go by it */
-	struct rule_budget budget;
 };
 
 /** A question. For policy_decide_host() method, path and what belongs to them do not count. */

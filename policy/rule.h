@@ -23,18 +23,18 @@ enum rule_scheme {
 /** Everything belongs to the policy's arena. */
 struct rule_entry {
 	struct rule rule; /* first: a pointer to it is a pointer to the entry */
-	struct place place;
 	enum pattern_kind kind;
+	enum rule_scheme scheme;
 	struct slice name;              /* of the host, without the pattern's prefix */
-	struct cidr prefix;             /* of an ip: target; its text is the name */
 	const struct port_range *ports; /* none: every port */
 	size_t port_count;
-	enum rule_scheme scheme;
 	const struct slice *methods; /* sorted; none: every method */
 	size_t method_count;
 	const struct slice *paths; /* sorted; none: every path */
 	size_t path_count;
-	uint64_t expires_ms;       /* from then on it matches nothing */
+	uint64_t expires_ms; /* from then on it matches nothing */
+	struct place place;
+	struct cidr prefix;        /* of an ip: target; its text is the name */
 	const char *target;        /* tcp, host and ports in canonical text */
 	const char *admits;        /* methods and paths likewise; "" where bytes pass unread */
 	bool narrowed;             /* a copy that one section changed: a use line, set mode */
