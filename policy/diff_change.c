@@ -73,7 +73,9 @@ static unsigned bit(unsigned limit, bool beyond)
 /** Limits in which @a goes beyond @b. */
 static unsigned beyond(const struct rule *a, const struct rule *b)
 {
-	unsigned bits = bit(DIFF_ADDR, !opens_all(b, a)) |
+	/* What else an ip: rule opens is nothing to the one address that was asked for. */
+	bool named = rule_entry_of(a)->kind != PATTERN_ADDRESS;
+	unsigned bits = bit(DIFF_ADDR, named && !opens_all(b, a)) |
 		bit(DIFF_RATE, !limit_rate_within(&a->budget, &b->budget)) |
 		bit(DIFF_HEADER_DENY, !refuses_all(a, b)) |
 		bit(DIFF_UPGRADE, a->websocket && !b->websocket) |

@@ -193,7 +193,8 @@ static const char *hopeless(const struct policy_ask *ask, const struct policy_ve
 		address_classify(&ask->host.address) != ADDRESS_PUBLIC;
 	if (closed)
 		return "only an ip: rule allows it, and it leads into networks of your own";
-	if (v->reason == REASON_DENY_PROTOCOL)
+	bool raw = v->rule != NULL && v->rule->allow && v->rule->transport == POLICY_TCP;
+	if (v->reason == REASON_DENY_PROTOCOL || (v->reason == REASON_DENY_SCHEME && raw))
 		return "a tcp rule stands for this host and port, which carries no HTTP and no TLS";
 	return NULL;
 }

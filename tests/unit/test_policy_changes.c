@@ -28,27 +28,41 @@ static size_t pick(size_t count)
 #define PICK(words) (words)[pick(array_size(words))]
 
 static const char *const targets[] = {"a.test", "*.a.test", "**.a.test", ".a.test", "b.a.test",
-	"*.b.a.test", ".b.a.test", "c.test"};
+	"*.b.a.test", ".b.a.test", "c.test", "any", "ip:10.0.0.0/8", "ip:10.1.0.0/16",
+	"ip:10.1.2.3", "ip:192.88.98.0/24"};
 static const char *const ports[] = {"", "", "", ":80", ":443,8443", ":8000-8010", ":80-443"};
 static const char *const methods[] = {"", "", " GET", " GET,POST", " ANY", " PUT"};
 static const char *const paths[] = {"", "", " /x", " /x/*", " /x/**", " /*/y", " /x*/y", " /*z/y",
 	" /x/* /*/y", " /*/*/r", " /x/**"};
 static const char *const attributes[] = {"", "", "", " query=deny", " enc-slash=literal",
 	" scheme=http", " scheme=https", " resp-body=1k", " req-body=1k", " addr=10.0.0.0/8",
-	" expires=2020-01-01", " expires=2100-01-01"};
+	" expires=2020-01-01", " expires=2100-01-01", " mode=observe", " up=1k", " rate=3/m"};
+static const char *const unread[] = {"", " up=2m", " mode=observe", " expires=2020-01-01"};
 
 static void write_rule(char to[static 128])
 {
 	bool deny = pick(4) == 0;
 	const char *attribute = PICK(attributes);
-	(void)snprintf(to, 128, "%s %s%s%s%s%s", deny ? "deny" : "allow", PICK(targets),
-		PICK(ports), PICK(methods), PICK(paths), deny ? "" : attribute);
+	const char *target = PICK(targets);
+	const char *ticket = strcmp(target, "any") == 0 ? " ticket=T" : "";
+	bool address = target[0] == 'i';
+	if (pick(8) == 0 && !address)
+		(void)snprintf(to, 128, "allow %s%s tls=splice%s%s", target, PICK(ports),
+			PICK(unread), ticket);
+	else if (pick(8) == 0)
+		(void)snprintf(to, 128, "allow tcp %s:22%s%s", target, PICK(unread), ticket);
+	else
+		(void)snprintf(to, 128, "%s %s%s%s%s%s%s", deny ? "deny" : "allow", target,
+			PICK(ports), PICK(methods), PICK(paths),
+			deny || (address && strstr(attribute, "addr") != NULL) ? "" : attribute,
+			ticket);
 }
 
-static struct policy *compile(char rules[static RULES_MAX][128])
+static struct policy *compile(char rules[static RULES_MAX][128], bool observe)
 {
-	char text[RULES_MAX * 130 + 64] = "policy 1\n[profile p]\n";
-	size_t at = strlen(text);
+	char text[RULES_MAX * 130 + 64];
+	size_t at = (size_t)snprintf(text, sizeof(text), "policy 1\n[profile p]\nset mode %s\n",
+		observe ? "observe" : "enforce");
 	struct policy *policy = NULL;
 	for (size_t i = 0; i < RULES_MAX; i++)
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s\n", rules[i]);
@@ -58,8 +72,10 @@ static struct policy *compile(char rules[static RULES_MAX][128])
 static void ask_at_random(struct policy_question *q, struct host *host)
 {
 	static const char *const hosts[] = {"a.test", "b.a.test", "q.a.test", "q.b.a.test",
-		"r.q.b.a.test", "r.q.a.test", "s.r.q.a.test", "c.test", "other.test"};
-	static const uint16_t numbers[] = {80, 443, 443, 443, 8443, 8000, 8005, 8010, 8011, 200, 1};
+		"r.q.b.a.test", "r.q.a.test", "s.r.q.a.test", "c.test", "other.test", "10.1.2.3",
+		"10.1.2.4", "10.2.0.1", "192.88.98.9", "8.8.8.8"};
+	static const uint16_t numbers[] = {
+		80, 443, 443, 443, 8443, 8000, 8005, 8010, 8011, 200, 1, 22};
 	static const char *const asked[] = {"GET", "GET", "POST", "PUT", "HEAD", "PATCH"};
 	static const char *const requested[] = {"/", "/x", "/x/", "/x/y", "/xz/y", "/q/y", "/x/q/r",
 		"/qz/y", "/a/b/r", "/x/a%2Fb", "/a%2Fb/y", "/x/y/z/u"};
@@ -73,6 +89,23 @@ static void ask_at_random(struct policy_question *q, struct host *host)
 		.has_query = pick(4) == 0,
 		.encoded_slash = strchr(path, '%') != NULL,
 		.now_ms = UINT64_C(1795961863123)};
+}
+
+/** As the proxy asks: a tunnel's host first. Without a method: whether bytes pass unread. */
+static void decide(
+	const struct profile *p, const struct policy_question *q, struct policy_verdict *ret)
+{
+	bool connection = q->method.len == 0;
+	if (connection || q->scheme == POLICY_SCHEME_HTTPS) {
+		policy_decide_host(p, q, ret);
+		bool allowed = reason_allows(ret->reason);
+		bool read = allowed && ret->rule->transport == POLICY_INSPECT;
+		if (allowed && (connection ? read : ret->rule->transport == POLICY_TCP))
+			ret->reason = REASON_DENY_PROTOCOL;
+		if (connection || (allowed && !read))
+			return;
+	}
+	policy_decide(p, q, ret);
 }
 
 static bool told(const struct policy_diff *diff, enum diff_kind kind, const struct rule *before,
@@ -97,15 +130,21 @@ static bool question_told(const struct policy_diff *diff, const struct policy_ve
 		return told(diff, is ? DIFF_ALLOWED : DIFF_DENIED, before->rule, after->rule);
 	if (!is)
 		return true;
-	bool wider = after->rule->resp_body_bytes > before->rule->resp_body_bytes;
-	bool narrower = after->rule->resp_body_bytes < before->rule->resp_body_bytes;
+	const struct rule *a = after->rule;
+	const struct rule *b = before->rule;
+	bool wider = a->resp_body_bytes > b->resp_body_bytes || a->observe > b->observe ||
+		a->budget.up_bytes > b->budget.up_bytes || a->budget.rate_ms < b->budget.rate_ms;
+	bool narrower = a->resp_body_bytes < b->resp_body_bytes || a->observe < b->observe ||
+		a->budget.up_bytes < b->budget.up_bytes || a->budget.rate_ms > b->budget.rate_ms;
 	return (!wider || told(diff, DIFF_WIDER, before->rule, after->rule)) &&
 		(!narrower || told(diff, DIFF_NARROWER, before->rule, after->rule));
 }
 
 static void compare(char old_rules[static RULES_MAX][128], char new_rules[static RULES_MAX][128])
 {
-	struct policy *sides[] = {compile(old_rules), compile(new_rules)};
+	bool was = pick(8) == 0;
+	bool is = pick(8) == 0 ? !was : was;
+	struct policy *sides[] = {compile(old_rules, was), compile(new_rules, is)};
 	struct policy_diff diff = {.count = 0};
 	if (sides[0] != NULL && sides[1] != NULL) {
 		const struct profile *p = policy_setup_profile(sides[0], "p");
@@ -119,8 +158,13 @@ static void compare(char old_rules[static RULES_MAX][128], char new_rules[static
 			struct policy_verdict before;
 			struct policy_verdict after;
 			ask_at_random(&q, &host);
-			policy_decide(p, &q, &before);
-			policy_decide(n, &q, &after);
+			if (pick(8) == 0) {
+				q.method = q.path = SLICE("");
+				q.scheme = POLICY_SCHEME_HTTPS;
+				q.has_query = q.encoded_slash = false;
+			}
+			decide(p, &q, &before);
+			decide(n, &q, &after);
 			if (question_told(&diff, &before, &after))
 				continue;
 			for (size_t r = 0; r < RULES_MAX; r++)

@@ -34,21 +34,80 @@ static const struct change changes[] = {
 		"allowed GET https://a.test/any~%2Fany~\n"},
 	{"allow a.test:80,443", "allow a.test:80,443 scheme=https",
 		"denied GET http://a.test/\nallowed GET https://a.test:80/\n"},
-	{"allow a.test resp-body=1k", "allow a.test resp-body=2k", "wider GET https://a.test/\n"},
+	{"allow a.test resp-body=1k", "allow a.test resp-body=2k",
+		"wider GET https://a.test/ (resp-body)\n"},
 	{"allow a.test expires=2030-01-01", "allow a.test expires=2029-01-01 req-body=1",
-		"wider GET https://a.test/\nnarrower GET https://a.test/\n"},
+		"wider GET https://a.test/ (req-body)\nnarrower GET https://a.test/ (expires)\n"},
 	{"allow a.test expires=2020-01-01", "", ""},
 	{"allow a.test expires=2020-01-01", "allow a.test expires=2030-01-01",
 		"allowed GET https://a.test/\n"},
 	{"allow a.test addr=10.0.0.0/8", "allow a.test addr=10.1.0.0/16",
-		"narrower GET https://a.test/\n"},
+		"narrower GET https://a.test/ (addr)\n"},
 	{"allow a.test addr=10.1.0.0/16", "allow a.test addr=10.0.0.0/8",
-		"wider GET https://a.test/\n"},
+		"wider GET https://a.test/ (addr)\n"},
 	{"allow a.test POST", "allow a.test ANY req-body=1m", "allowed GET https://a.test/\n"},
+	/* the other limits */
+	{"allow a.test up=1k", "allow a.test up=2k", "wider GET https://a.test/ (up)\n"},
+	{"allow a.test", "allow a.test down=1g", "narrower GET https://a.test/ (down)\n"},
+	{"allow a.test up=1m window=1h", "allow a.test up=1m window=30m",
+		"wider GET https://a.test/ (window)\n"},
+	{"allow a.test up=1m window=1h", "allow a.test up=1m",
+		"narrower GET https://a.test/ (window)\n"},
+	{"allow a.test requests=3 max-uses=3 conns=3 time=3s",
+		"allow a.test requests=4 max-uses=2 conns=4 time=2s",
+		"wider GET https://a.test/ (conns, requests)\n"
+		"narrower GET https://a.test/ (time, max-uses)\n"},
+	{"allow a.test rate=2/s", "allow a.test rate=60/m",
+		"wider GET https://a.test/ (rate)\nnarrower GET https://a.test/ (rate)\n"},
+	{"allow a.test", "allow a.test rate=60/m", "narrower GET https://a.test/ (rate)\n"},
+	{"allow a.test header-deny=a,b", "allow a.test header-deny=b",
+		"wider GET https://a.test/ (header-deny)\n"},
+	{"allow a.test", "allow a.test upgrade=websocket", "wider GET https://a.test/ (upgrade)\n"},
+	/* what passes unread */
+	{"", "allow tcp a.test:22", "allowed CONNECT a.test:22\n"},
+	{"allow tcp a.test:22 time=1h", "allow tcp a.test:22 time=1m",
+		"narrower CONNECT a.test:22 (time)\n"},
+	{"allow a.test /x", "allow a.test tls=splice",
+		"allowed CONNECT a.test:443\n"
+		"wider GET https://a.test/x (req-body, resp-body)\n"},
+	{"allow a.test tls=splice", "allow a.test ANY /x",
+		"denied CONNECT a.test:443\n"
+		"narrower GET https://a.test/x (req-body, resp-body)\n"},
+	{"allow a.test tls=splice", "", "denied CONNECT a.test:443\n"},
+	/* addresses */
+	{"", "allow ip:10.0.0.0/8", "allowed GET https://10.0.0.0/\n"},
+	{"allow ip:10.0.0.0/8", "allow ip:10.0.0.0/8\ndeny ip:10.1.0.0/16",
+		"denied GET https://10.1.0.0/\n"},
+	{"allow ip:10.1.0.0/16", "allow ip:10.0.0.0/15", "allowed GET https://10.0.0.0/\n"},
+	{"allow tcp ip:[2001:db8::]:22", "", "denied CONNECT [2001:db8::]:22\n"},
+	/* every name, and observing */
+	{"allow a.test", "allow a.test\nallow any ticket=T", "allowed GET https://any/\n"},
+	{"allow a.test", "allow a.test mode=observe",
+		"wider GET https://a.test/ (mode)\nallowed GET http://a.test:443/\n"},
+	{"allow a.test", "set mode observe\nallow a.test",
+		"allowed GET https://any/\nwider GET https://a.test/ (mode)\n"
+		"allowed GET http://a.test:443/\n"},
+	{"set mode observe", "", "denied GET https://any/\n"},
 	/* A rule that is more specific now gives other limits, though both texts stay. */
 	{"allow *.a.test resp-body=2k", "allow *.a.test resp-body=2k\nallow b.a.test resp-body=1k",
-		"narrower GET https://b.a.test/\n"},
+		"narrower GET https://b.a.test/ (resp-body)\n"},
 };
+
+/** "kind example (limit, limit)". @return where the text ends. */
+static size_t write_change(const struct diff_change *c, char *to, size_t capacity, size_t at)
+{
+	const char *separator = " (";
+	at += (size_t)snprintf(
+		to + at, capacity - at, "%s %s", diff_kind_name(c->kind), c->example);
+	for (unsigned i = 0; i < DIFF_LIMIT_COUNT; i++) {
+		if ((c->limits >> i & 1) == 0)
+			continue;
+		at += (size_t)snprintf(to + at, capacity - at, "%s%s", separator,
+			diff_limit_name((enum diff_limit)i));
+		separator = ", ";
+	}
+	return at + (size_t)snprintf(to + at, capacity - at, "%s\n", c->limits != 0 ? ")" : "");
+}
 
 static struct policy *policy_of(const char *rules)
 {
@@ -72,8 +131,7 @@ static void changes_are_those_of_the_table(void **state)
 			0);
 		assert_true(diff.complete);
 		for (size_t d = 0; d < diff.count; d++)
-			at += (size_t)snprintf(said + at, sizeof(said) - at, "%s %s\n",
-				diff_kind_name(diff.changes[d].kind), diff.changes[d].example);
+			at = write_change(&diff.changes[d], said, sizeof(said), at);
 		if (strcmp(said, c->said) != 0)
 			fail_msg("%s => %s\nsaid:\n%swanted:\n%s", c->before, c->after, said,
 				c->said);

@@ -11,7 +11,11 @@ static const char text[] = "policy 1\n"
 			   "deny secret.wild.test\n"
 			   "deny deep.test /**\n"
 			   "allow up.test POST\n"
-			   "deny up.test POST /only\n";
+			   "deny up.test POST /only\n"
+			   "allow tcp raw.test:22\n"
+			   "allow pinned.test tls=splice\n"
+			   "allow ip:192.88.98.7 GET /own\n"
+			   "allow seen.test GET /v1 mode=observe\n";
 
 #define NOW_MS UINT64_C(1795961863123)
 
@@ -55,6 +59,23 @@ static const struct question questions[] = {
 	{"GET", "a.test", REASON_DENY_NAME_INVALID, EXPLAIN_EDIT_NONE, NULL},
 	{"G T", "https://a.test/", REASON_DENY_SMUGGLING, EXPLAIN_EDIT_NONE, NULL},
 	{"get", "https://a.test/v1/x", REASON_DENY_METHOD, EXPLAIN_EDIT_NONE, NULL},
+	{"GET", "https://8.8.8.8/x", REASON_DENY_DEFAULT, EXPLAIN_EDIT_ADD, "ip:8.8.8.8 /x"},
+	{"POST", "https://[2620:fe::9]:8443/", REASON_DENY_DEFAULT, EXPLAIN_EDIT_ADD,
+		"ip:[2620:fe::9]:8443 POST /"},
+	{"GET", "https://192.88.98.7/other", REASON_DENY_PATH, EXPLAIN_EDIT_ADD,
+		"ip:192.88.98.7 /other"},
+	{"GET", "https://192.88.98.7/own", REASON_ALLOW_RULE, EXPLAIN_EDIT_NONE, NULL},
+	{"GET", "https://10.0.0.1/", REASON_DENY_ADDRESS_PRIVATE, EXPLAIN_EDIT_NONE, NULL},
+	{"CONNECT", "raw.test:22", REASON_ALLOW_RULE, EXPLAIN_EDIT_NONE, NULL},
+	{"CONNECT", "raw.test:23", REASON_DENY_PORT, EXPLAIN_EDIT_ADD, "raw.test:23"},
+	{"GET", "https://raw.test:22/", REASON_DENY_PROTOCOL, EXPLAIN_EDIT_NONE, NULL},
+	{"GET", "http://raw.test:22/", REASON_DENY_SCHEME, EXPLAIN_EDIT_NONE, NULL},
+	{"PUT", "https://pinned.test/x", REASON_ALLOW_SPLICE, EXPLAIN_EDIT_NONE, NULL},
+	{"GET", "http://pinned.test/x", REASON_DENY_PORT, EXPLAIN_EDIT_ADD, "pinned.test:80 /x"},
+	/* observed: it passes, and the edit is what keeps it passing */
+	{"GET", "https://seen.test/v1", REASON_ALLOW_RULE, EXPLAIN_EDIT_NONE, NULL},
+	{"GET", "https://seen.test/v2", REASON_OBSERVE_WOULD_DENY, EXPLAIN_EDIT_ADD,
+		"seen.test /v2"},
 	/* In a tunnel the host is judged before the path: a deny rule of a path alone opens none. */
 	{"GET", "https://deep.test/", REASON_DENY_RULE, EXPLAIN_EDIT_REMOVE, "deep.test /"},
 	{"POST", "https://up.test/only", REASON_DENY_RULE, EXPLAIN_EDIT_REMOVE, NULL},
