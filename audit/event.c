@@ -132,7 +132,8 @@ static bool event_succeeded(const struct audit_event *e)
 	case AUDIT_ENTITY:
 		return e->reason != REASON_POLICY_REJECTED;
 	case AUDIT_LIFECYCLE:
-		return e->reason != REASON_AUDIT_LOST && !event_is_error(e);
+		return e->reason != REASON_AUDIT_LOST && e->reason != REASON_DENY_AUDIT_FULL &&
+			!event_is_error(e);
 	}
 	return false;
 }
@@ -168,11 +169,13 @@ static void write_times(struct writer *w)
 	const struct audit_event *e = w->e;
 	uint64_t start = e->start_ms != 0 ? e->start_ms : e->end_ms;
 	uint64_t end = e->end_ms >= start ? e->end_ms : start;
+	bool is_over =
+		e->end_ms != 0 || start == 0; /* else its decision is all that there is so far */
 	if (start == 0)
 		start = end = clock_wall_ms();
 	json_uint(&w->j, "time", end);
 	json_uint(&w->j, "start_time", start);
-	if (e->end_ms != 0) {
+	if (is_over) {
 		json_uint(&w->j, "end_time", end);
 		json_uint(&w->j, "duration", end - start);
 	}
@@ -358,10 +361,13 @@ static void write_tls(struct writer *w)
 	write_own(w, "version", e->tls_version, NAME_BYTES);
 	write_own(w, "cipher", e->tls_cipher, NAME_BYTES);
 	write_host(w, "sni", e->sni);
-	if (e->tls_certificate_issuer != NULL) {
+	/* OCSF takes no certificate without these two. */
+	if (e->tls_certificate_issuer != NULL && e->tls_certificate_issuer[0] != '\0' &&
+		e->tls_certificate_serial != NULL && e->tls_certificate_serial[0] != '\0') {
 		json_object(&w->j, "certificate");
 		write_own(w, "subject", e->tls_certificate_subject, HOST_BYTES);
 		write_own(w, "issuer", e->tls_certificate_issuer, HOST_BYTES);
+		write_own(w, "serial_number", e->tls_certificate_serial, NAME_BYTES);
 		json_object_end(&w->j);
 	}
 	json_object_end(&w->j);
@@ -485,8 +491,13 @@ static void write_metadata(struct writer *w, size_t *ret_end)
 	char uid[UUID_TEXT_BYTES];
 	json_object(j, "metadata");
 	json_text(j, "version", "1.8.0");
-	json_text(j, "uid", e->uid != NULL ? e->uid : uuid_new(uid));
-	write_own(w, "correlation_uid", e->correlation, NAME_BYTES);
+	const char *own = e->uid != NULL ? e->uid : uuid_new(uid);
+	json_text(j, "uid", own);
+	/* What has no request belongs to its sandbox, or stands alone. */
+	const char *together = e->correlation != NULL ? e->correlation
+		: e->sandbox_id != NULL               ? e->sandbox_id
+						      : own;
+	write_own(w, "correlation_uid", together, NAME_BYTES);
 	json_text(j, "log_name", "eclusa.audit");
 	write_product(w, "product");
 	json_array(j, "profiles");

@@ -64,7 +64,8 @@ struct audit_event {
 	struct slice user_agent, content_type;
 	unsigned status;
 	uint64_t bytes_in, bytes_out; /* in = towards the sandbox, out = left the sandbox */
-	const char *tls_version, *tls_cipher, *tls_certificate_subject, *tls_certificate_issuer;
+	const char *tls_version, *tls_cipher, *tls_certificate_subject, *tls_certificate_issuer,
+		*tls_certificate_serial;
 
 	const char *suggestion;    /* --allow text that would admit it: unmapped.eclusa.allow */
 	uint64_t count;            /* aggregated refusals */

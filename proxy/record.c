@@ -174,6 +174,7 @@ static void fill_tls(const struct flow *f, struct audit_event *e)
 	e->tls_cipher = f->tls_info->cipher;
 	e->tls_certificate_subject = f->tls_info->subject;
 	e->tls_certificate_issuer = f->tls_info->issuer;
+	e->tls_certificate_serial = f->tls_info->serial;
 }
 
 static const char *tls_mode(const struct flow *f)

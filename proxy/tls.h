@@ -103,7 +103,8 @@ bool tls_pending(const struct tls_session *s);
  */
 enum tls_result tls_shutdown(struct tls_session *s);
 
-#define TLS_NAME_BYTES 256
+#define TLS_NAME_BYTES   256
+#define TLS_SERIAL_BYTES 48 /* 20 bytes at most: RFC 5280, 4.1.2.2 */
 
 /** For audit, after the handshake. @version and @cipher static text; names only for upstream
  * sessions. */
@@ -112,6 +113,7 @@ struct tls_info {
 	const char *cipher;
 	char subject[TLS_NAME_BYTES];
 	char issuer[TLS_NAME_BYTES];
+	char serial[TLS_SERIAL_BYTES]; /* of the certificate, hex digits */
 };
 void tls_session_info(const struct tls_session *s, struct tls_info *ret);
 

@@ -8,6 +8,7 @@
 
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
+#include <stdio.h>
 
 /** @return NULL when out of memory. */
 static struct tls_session *session_new(SSL_CTX *ctx, const BIO_METHOD *socket, int fd)
@@ -170,6 +171,15 @@ enum tls_result tls_shutdown(struct tls_session *s)
 	return s->broken ? TLS_ERROR : TLS_DONE;
 }
 
+static void print_serial(const X509 *certificate, char to[static TLS_SERIAL_BYTES])
+{
+	const ASN1_INTEGER *serial = X509_get0_serialNumber(certificate);
+	const unsigned char *bytes = ASN1_STRING_get0_data(serial);
+	int len = ASN1_STRING_length(serial);
+	for (int i = 0; i < len && 2 * i + 2 < TLS_SERIAL_BYTES; i++)
+		(void)snprintf(to + 2 * i, 3, "%02x", bytes[i]);
+}
+
 void tls_session_info(const struct tls_session *s, struct tls_info *ret)
 {
 	X509 *peer = SSL_get0_peer_certificate(s->ssl);
@@ -181,4 +191,5 @@ void tls_session_info(const struct tls_session *s, struct tls_info *ret)
 		return;
 	(void)tls_name_print(X509_get_subject_name(peer), ret->subject, sizeof(ret->subject));
 	(void)tls_name_print(X509_get_issuer_name(peer), ret->issuer, sizeof(ret->issuer));
+	print_serial(peer, ret->serial);
 }
