@@ -136,6 +136,7 @@ void lint_rule(struct lint *l, const struct rule_entry *r)
 	check_tested(l, r);
 }
 
+/** Of a deny rule only what it does not cover may surprise. */
 static void note_wildcard(struct lint *l, const struct rule_entry *r)
 {
 	int len = r->name.len > 60 ? 60 : (int)r->name.len;
@@ -148,10 +149,10 @@ static void note_wildcard(struct lint *l, const struct rule_entry *r)
 		report_note(l->report, r->place, "wildcard",
 			"**.%.*s covers every name below, of any depth (a.%.*s, b.a.%.*s), not %.*s",
 			len, name, len, name, len, name, len, name);
-	else if (r->kind == PATTERN_ANY)
+	else if (r->kind == PATTERN_ANY && r->rule.allow)
 		report_note(
 			l->report, r->place, "wildcard", "any covers every name, never an address");
-	else if (r->kind == PATTERN_TREE)
+	else if (r->kind == PATTERN_TREE && r->rule.allow)
 		report_note(l->report, r->place, "wildcard",
 			".%.*s covers %.*s and every name below it, of any depth (a.%.*s, b.a.%.*s)",
 			len, name, len, name, len, name, len, name);

@@ -140,12 +140,14 @@ static void test_notes_say_what_a_wildcard_covers(void **state)
 	(void)state;
 	char found[256];
 	lint_text("allow a.test\nallow *.b.test\nallow **.c.test\nallow .d.test\n"
-		  "allow any:444 ticket=T mode=observe\nallow ip:10.0.0.0/8\n",
+		  "allow any:444 ticket=T mode=observe\nallow ip:10.0.0.0/8\n"
+		  "deny .e.test\ndeny **.f.test\n",
 		false);
 	codes(false, found, sizeof(found));
 	assert_string_equal(found, "");
 	codes(true, found, sizeof(found));
-	assert_string_equal(found, "4:wildcard 5:wildcard 6:wildcard 7:wildcard 7:observe");
+	assert_string_equal(
+		found, "4:wildcard 5:wildcard 6:wildcard 7:wildcard 7:observe 10:wildcard");
 	assert_string_equal(report.items[0].text,
 		"*.b.test covers one label (a.b.test), not b.test and not b.a.b.test");
 	assert_non_null(strstr(report.items[1].text, "not c.test"));
