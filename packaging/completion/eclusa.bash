@@ -60,11 +60,33 @@ _eclusa_policy() { # current word, previous word, tool
 	mapfile -t COMPREPLY < <(compgen -f -- "$1")
 }
 
+_eclusa_audit() { # current word, previous word, tool
+	local options='--help'
+	case $2 in
+	--audit-dir | --pub | --key) options='' ;;
+	--from)
+		return
+		;;
+	esac
+	if [ -n "$options" ]; then
+		case $3 in
+		verify) options+=' --json --audit-dir --pub --signed --from' ;;
+		keygen) options+=' --key' ;;
+		esac
+	fi
+	if [ -n "$options" ] && [[ $1 == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$1")
+		return
+	fi
+	compopt -o filenames
+	mapfile -t COMPREPLY < <(compgen -f -- "$1")
+}
+
 _eclusa() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} index
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		mapfile -t COMPREPLY < <(compgen -W 'run policy --help --version' -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W 'run policy audit --help --version' -- "$current")
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -86,6 +108,13 @@ _eclusa() {
 			mapfile -t COMPREPLY < <(compgen -W 'lint test explain show diff suggest replay fmt sign verify import --help' -- "$current")
 		else
 			_eclusa_policy "$current" "$previous" "${COMP_WORDS[2]}"
+		fi
+		;;
+	audit)
+		if [ "$COMP_CWORD" -eq 2 ]; then
+			mapfile -t COMPREPLY < <(compgen -W 'verify keygen --help' -- "$current")
+		else
+			_eclusa_audit "$current" "$previous" "${COMP_WORDS[2]}"
 		fi
 		;;
 	esac

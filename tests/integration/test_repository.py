@@ -169,7 +169,8 @@ def test_the_index_of_decisions_is_complete():
     assert pages and re.findall(r"\((0[^)]+)\)", index) == pages
 
 
-@pytest.mark.parametrize("command, known", [("run", {"--allow", "--in", "--out", "--timeout"}), ("policy", {"--strict", "--sarif", "--at"})])
+@pytest.mark.parametrize("command, known", [("run", {"--allow", "--in", "--out", "--timeout"}), ("policy", {"--strict", "--sarif", "--at"}),
+                                            ("audit", {"--pub", "--from", "--key"})])
 def test_every_option_is_in_the_manual_and_the_completion(command, known):
     shown = run(f"{BUILD}/eclusa", command, "--help")
     assert shown.returncode == 0
