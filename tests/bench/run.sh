@@ -2,6 +2,7 @@
 # `make bench`: measurements, each beside something to compare with. tests/bench/run.sh [NAME...]: only these.
 #
 # policy: a decision beside a linear scan of all rules (policy_bench.c).
+# passage: MB/s of bytes that are passed on unread, and of inspected ones, beside none of ours (passage.py).
 # start: what it costs to start a sandbox for `true`, beside bare fork+exec, bwrap and crun, in one run.
 # Interleaved, so that other load falls on all alike: read the ratios. N=60 rounds, GAP_MS=0 between starts.
 #
@@ -11,14 +12,23 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 export BUILD=${BUILD:-build}
+passage() { # in namespaces that end with it, and its servers with them
+	local namespaces=(--net --pid --fork --kill-child --mount-proc) folder
+	[ "$(id -u)" -eq 0 ] || namespaces+=(--user --map-root-user)
+	folder=$(mktemp -d)
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare "${namespaces[@]}" bash -c 'ip link set lo up && exec /usr/bin/python3 tests/bench/passage.py "$@"' passage "$folder" "${MIB:-512}"
+	rm -rf "$folder"
+}
 if [ -z "${BENCH_INSIDE:-}" ]; then
-	[ $# -gt 0 ] || set -- policy start
+	[ $# -gt 0 ] || set -- policy passage start
 	wants_start=
 	for name in "$@"; do
 		case $name in
 		policy) "$BUILD/tests/policy_bench" ;;
+		passage) passage ;;
 		start) wants_start=1 ;;
-		*) echo "bench: there is no '$name'; there are policy and start" >&2; exit 2 ;;
+		*) echo "bench: there is no '$name'; there are policy, passage and start" >&2; exit 2 ;;
 		esac
 	done
 	[ -n "$wants_start" ] || exit 0
