@@ -19,7 +19,7 @@ COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 VERSION := $(shell cat VERSION)
 Q := $(if $(filter 1,$(V)),,@)
 
-PKGS := libnl-route-3.0 libnftnl libmnl openssl libcares libseccomp libuv jansson libpsl libidn2
+PKGS := libnl-route-3.0 libnftnl libmnl openssl libcares libseccomp libuv jansson libpsl libidn2 yaml-0.1
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null | sed 's/-I/-isystem /g')
 PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 
@@ -79,7 +79,7 @@ link = @[ "$(V)" = 1 ] || echo "  LINK    $@"; mkdir -p $(@D); \
 
 # Without relocations at start: the shared ones cost 0.2 ms a program, for what is asked while policy is read
 $(BUILD)/eclusa $(BUILD)/eclusa-netd $(BUILD)/eclusa-proxy: \
-	PKG_LIBS := -l:libpsl.a -l:libidn2.a -l:libunistring.a $(PKG_LIBS)
+	PKG_LIBS := -l:libpsl.a -l:libidn2.a -l:libunistring.a -l:libyaml.a $(PKG_LIBS)
 # SHA-256 alone, linked statically: the shared libcrypto costs every start 0.7 ms of relocations
 $(BUILD)/eclusa: PKG_LIBS := -l:libcrypto.a $(PKG_LIBS)
 $(BUILD)/eclusa: $(call objs,cli/main.c) $(call lib,cli) $(call lib,sandbox-launcher) \

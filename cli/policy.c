@@ -52,6 +52,11 @@ static const struct policy_tool tools[] = {
 		POLICY_OPTION_PROFILE | POLICY_OPTION_SUGGEST, 1, SIZE_MAX, policy_suggest_rules},
 	{"fmt", "[--check | --write] PATH...\n      one layout: print it, say which files differ, or write it back",
 		POLICY_OPTION_CHECK | POLICY_OPTION_WRITE, 1, SIZE_MAX, policy_fmt},
+	{"import",
+		"--from squid|smokescreen|hosts|srt [--profile NAME] [--output FILE] [FILE]...\n"
+		"    eclusa policy import --from npm|pip|apt [--online] [--profile NAME] [--output FILE]\n"
+		"      another tool's list, or what your npm, pip or apt is set to, as policy text",
+		POLICY_OPTION_IMPORT | POLICY_OPTION_PROFILE, 0, SIZE_MAX, policy_import},
 	{"sign",
 		"--key KEY PATH\n      write a manifest of what loads, and its signature, beside the policy",
 		POLICY_OPTION_KEY, 1, 1, policy_sign},
@@ -110,6 +115,7 @@ static bool take_flag(const struct policy_tool *tool, const char *word, struct p
 			offsetof(struct policy_words, allow_write)},
 		{"--allow-private", POLICY_OPTION_SUGGEST,
 			offsetof(struct policy_words, allow_private)},
+		{"--online", POLICY_OPTION_IMPORT, offsetof(struct policy_words, online)},
 	};
 	for (size_t i = 0; i < array_size(flags); i++) {
 		if (strcmp(word, flags[i].word) != 0 ||
@@ -131,6 +137,9 @@ static const struct valued {
 	{"--profile", POLICY_OPTION_PROFILE, offsetof(struct policy_words, profile)},
 	{"--observed", POLICY_OPTION_OBSERVED, offsetof(struct policy_words, observed)},
 	{"--key", POLICY_OPTION_KEY, offsetof(struct policy_words, key)},
+	{"--from", POLICY_OPTION_IMPORT, offsetof(struct policy_words, from)},
+	{"--output", POLICY_OPTION_IMPORT, offsetof(struct policy_words, output)},
+	{"-o", POLICY_OPTION_IMPORT, offsetof(struct policy_words, output)},
 	{"--allow", POLICY_OPTION_ALLOW, 0},
 	{"--trust", POLICY_OPTION_TRUST, 0},
 	{"--at", POLICY_OPTION_AT, 0},

@@ -25,6 +25,7 @@ enum policy_option {
 	POLICY_OPTION_TRUST = 512,    /* --trust KEY, again and again */
 	POLICY_OPTION_KEY = 1024,     /* --key KEY */
 	POLICY_OPTION_SUGGEST = 2048, /* --fold, --allow-write, --allow-private */
+	POLICY_OPTION_IMPORT = 4096,  /* --from, --output, --online */
 };
 
 /** A command line taken apart. Words point into argv. */
@@ -37,10 +38,13 @@ struct policy_words {
 	bool fold;
 	bool allow_write;
 	bool allow_private;
-	const char *policy; /* NULL when not given; likewise profile, observed, key */
+	bool online;
+	const char *policy; /* NULL when not given; likewise the texts below */
 	const char *profile;
 	const char *observed;
 	const char *key;
+	const char *from;
+	const char *output;
 	uint64_t at_ms;     /* the moment that is asked about: the end of --at's day, or now */
 	const char **allow; /* into argv */
 	size_t allow_count;
@@ -61,6 +65,7 @@ policy_tool_run policy_diff_files;
 policy_tool_run policy_fmt;
 policy_tool_run policy_replay;
 policy_tool_run policy_suggest_rules;
+policy_tool_run policy_import;
 policy_tool_run policy_sign;
 policy_tool_run policy_verify;
 policy_tool_run policy_reload;

@@ -36,6 +36,7 @@ LIBRARIES = {
     "seccomp.h": ["sandbox-launcher/filter*.c", "proxy/confine*.c"],
     "libpsl.h": ["policy/suffix.c"],
     "idn2.h": ["policy/alabel.c"],
+    "yaml.h": ["cli/import_smokescreen.c"],
     "uv.h": ["netd/*", "proxy/*"],
     "jansson.h": ["cli/*", "sandbox-launcher/*", "audit/reader.c"],
 }

@@ -1,0 +1,75 @@
+/* See import_url.h. */
+#include "cli/import_url.h"
+
+#include <stdio.h>
+
+/** Characters that a path pattern takes for themselves. */
+static bool path_plain(struct slice path)
+{
+	static const char more[] = "-._~/%+@:";
+	for (size_t i = 0; i < path.len; i++) {
+		char c = ascii_lower(path.ptr[i]);
+		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+			    (c != '\0' && strchr(more, c) != NULL)))
+			return false;
+	}
+	return true;
+}
+
+const char *import_url_parse(struct slice text, struct import_url *ret)
+{
+	struct import_url made = {.tls = slice_starts(text, SLICE("https://"))};
+	if (!made.tls && !slice_starts(text, SLICE("http://")))
+		return "it is not asked over HTTP";
+	struct slice rest = slice_part(text, made.tls ? 8 : 7, text.len);
+	struct slice authority = rest, path = {0}, user;
+	ptrdiff_t slash = slice_find(rest, '/');
+	if (slash >= 0) {
+		authority = slice_part(rest, 0, (size_t)slash);
+		path = slice_part(rest, (size_t)slash, rest.len);
+	}
+	while (slice_split(authority, '@', &user, &authority)) {
+	}
+	while (slice_ends(path, SLICE("/")))
+		path = slice_part(path, 0, path.len - 1);
+	if (authority_parse(authority, made.tls ? 443 : 80, &made.host, &made.port) < 0)
+		return "its host is none";
+	if (!path_plain(path) || slice_copy(path, made.path, sizeof(made.path)) < 0)
+		return "its path has characters that a rule takes for patterns, or is too long";
+	*ret = made;
+	return NULL;
+}
+
+bool import_url_equal(const struct import_url *a, const struct import_url *b)
+{
+	return a->tls == b->tls && host_equal(&a->host, &b->host) && a->port == b->port &&
+		strcmp(a->path, b->path) == 0;
+}
+
+const char *import_url_format(const struct import_url *u, char *to, size_t capacity)
+{
+	char port[16] = "";
+	if (u->port != (u->tls ? 443 : 80))
+		(void)snprintf(port, sizeof(port), ":%u", u->port);
+	(void)snprintf(to, capacity, "%s://%s%s%s", u->tls ? "https" : "http", u->host.name, port,
+		u->path);
+	return to;
+}
+
+bool import_url_rule(
+	struct import *im, const char *place, const struct import_url *u, const char *attributes)
+{
+	char statement[2048], port[16] = "", scheme[16] = "";
+	if (u->host.kind == HOST_ADDRESS) {
+		import_left_out(
+			im, place, slice_of(u->host.name), "an address; write an ip: rule for it");
+		return false;
+	}
+	if (u->port != 443)
+		(void)snprintf(port, sizeof(port), ":%u", u->port);
+	if (u->tls == (u->port == 80))
+		(void)snprintf(scheme, sizeof(scheme), " scheme=%s", u->tls ? "https" : "http");
+	(void)snprintf(statement, sizeof(statement), "allow %s%s GET,HEAD %s/**%s %s", u->host.name,
+		port, u->path, scheme, attributes);
+	return import_rule(im, place, statement);
+}
