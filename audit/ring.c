@@ -352,6 +352,11 @@ void audit_ring_set_stalled(struct audit_ring *ring, bool stalled)
 	atomic_store_explicit(&ring->file->stalled, stalled, memory_order_relaxed);
 }
 
+bool audit_ring_stalled(const struct audit_ring *ring)
+{
+	return atomic_load_explicit(&ring->file->stalled, memory_order_relaxed) != 0;
+}
+
 uint64_t audit_ring_lost(struct audit_ring *ring)
 {
 	return atomic_load_explicit(&ring->file->lost, memory_order_relaxed);

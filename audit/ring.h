@@ -63,6 +63,8 @@ int audit_ring_peek_open(struct audit_ring *ring, int from, char *storage, struc
 void audit_ring_clear(struct audit_ring *ring, int slot);
 /** Consumer: lines can't be written (anymore, again); has_room() then says no. */
 void audit_ring_set_stalled(struct audit_ring *ring, bool stalled);
+/** Producer: whether the consumer said so last; then it has raised the alarm. */
+bool audit_ring_stalled(const struct audit_ring *ring);
 /** Consumer: how many lines were lost; and that so many of them are on record now. */
 uint64_t audit_ring_lost(struct audit_ring *ring);
 void audit_ring_clear_lost(struct audit_ring *ring, uint64_t count);

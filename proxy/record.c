@@ -262,6 +262,8 @@ static int entry_write(struct flow *f, const struct record *r, const struct audi
 static void alarm_full(struct worker *w, int code)
 {
 	uint64_t now = clock_monotonic_ns();
+	if (audit_ring_stalled(w->context->ring))
+		return; /* the recorder said so, once */
 	if (w->full_logged_ns != 0 && now - w->full_logged_ns < NS_PER_SEC)
 		return;
 	w->full_logged_ns = now;
