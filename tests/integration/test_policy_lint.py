@@ -1,6 +1,7 @@
 """`eclusa policy lint`: findings with their place, and an exit status that a pipeline can use."""
 import json
 import pathlib
+import re
 import subprocess
 
 import pytest
@@ -114,6 +115,35 @@ def test_findings_as_sarif(tmp_path):
     clean = json.loads(lint("--sarif", ROOT / "allowlists").stdout)["runs"][0]["results"]
     assert {(r["ruleId"], r["level"]) for r in clean} == {("wildcard", "note")}
     assert lint("--sarif", "--json", path).returncode == 2
+
+
+def is_sarif(said):
+    """What SARIF 2.1.0 requires of the objects that are used, and the values that it lists."""
+    assert said["version"] == "2.1.0" and said["$schema"].endswith("/sarif-schema-2.1.0.json")
+    assert set(said) <= {"$schema", "version", "runs"}
+    for run in said["runs"]:
+        assert set(run) <= {"tool", "results", "columnKind"} and run["columnKind"] in ("utf16CodeUnits", "unicodeCodePoints")
+        assert run["tool"]["driver"]["name"] and set(run["tool"]["driver"]) <= {"name", "version"}
+        for result in run["results"]:
+            assert set(result) == {"ruleId", "level", "message", "locations"}
+            assert result["level"] in ("none", "note", "warning", "error") and re.fullmatch(r"[a-z-]+", result["ruleId"])
+            assert set(result["message"]) == {"text"} and result["message"]["text"]
+            for location in result["locations"]:
+                place = location["physicalLocation"]
+                assert re.fullmatch(r"(file:///)?([\w.~/-]|%[0-9A-F]{2})+", place["artifactLocation"]["uri"], re.A)
+                assert place["region"]["startLine"] >= 1 and place["region"]["startColumn"] >= 1
+
+
+def test_sarif_has_what_the_standard_requires(tmp_path):
+    for name, text in (("a.allow", "policy 1\n[profile p]\nallow *.a.test:80\nallow \u00fc.test\nallow \"x\n"),
+                       ("b c.allow", "policy 1\n[profile p]\nallow *.a.test:80\nallow b.test expires=2020-01-01\n"),
+                       ("clean.allow", "policy 1\n"), ("empty.allow", "")):
+        (tmp_path / name).write_text(text)
+        said = json.loads(lint("--sarif", tmp_path / name).stdout)
+        is_sarif(said)
+        lines = json.loads(lint("--json", tmp_path / name).stdout)["findings"]
+        assert [r["level"] for r in said["runs"][0]["results"]] == [f["severity"] for f in lines]
+    is_sarif(json.loads(lint("--sarif", *tmp_path.glob("*.allow")).stdout))
 
 
 @pytest.mark.parametrize("args", [["/nonexistent/policy"], [], ["--unknown"], [""]])
