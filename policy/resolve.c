@@ -82,7 +82,8 @@ static void take_use(struct resolver *r, const struct use *use, struct place at,
 		return;
 	}
 	take_section(r, group, depth + 1);
-	narrow_rules(r, from, use);
+	if (!r->full) /* else not all of the group is there */
+		narrow_rules(r, from, use);
 }
 
 static void take_section(struct resolver *r, const struct section *s, unsigned depth)

@@ -1,8 +1,5 @@
-#include "tests/unit/cmocka_setup.h"
-
-#include "common/cleanup.h"
-#include "policy/policy.h"
-#include "policy/source.h"
+/* Which names a certificate may be made for: those with which inspected TLS may begin on some port. */
+#include "tests/unit/policy_setup.h"
 
 static const char *const rules[] = {"exact.test", "*.one.test", "port.test:8443", "plain.test:80",
 	"old.test expires=2020-01-01"};
@@ -49,10 +46,71 @@ static void only_names_that_tls_may_begin_with_are_admitted(void **state)
 	buf_fini(&bundle);
 }
 
+struct admits_case {
+	const char *rules;
+	const char *name;
+	bool admitted;
+};
+
+static const struct admits_case cases[] = {
+	/* the only port left lies inside of a range, or between two */
+	{"allow a.test:8000-8010\ndeny a.test:8000,8010", "a.test", true},
+	{"allow a.test:8000-8010\ndeny a.test:8000-8004,8006-8010", "a.test", true},
+	{"allow a.test:8000-8010\ndeny a.test:8000-8010", "a.test", false},
+	{"allow a.test:79-81 scheme=http\nallow a.test:80 scheme=https", "a.test", true},
+	{"allow a.test:80-81", "a.test", true},
+	{"allow a.test:80", "a.test", false},
+	{"allow a.test ANY\ndeny a.test", "a.test", false},
+	{"allow a.test\ndeny a.test GET", "a.test", true},
+	/* what nobody reads needs no certificate */
+	{"allow a.test tls=splice", "a.test", false},
+	{"allow a.test tls=splice\nallow a.test:8443", "a.test", true},
+	{"allow *.b.test:443\nallow a.b.test tls=splice", "a.b.test", false},
+	{"allow *.b.test:443\nallow a.b.test tls=splice", "c.b.test", true},
+	{"allow tcp a.test:22", "a.test", false},
+	{"allow tcp any:22 ticket=T", "a.test", false},
+	/* every name, but never an address */
+	{"allow any ticket=T", "whatever.example", true},
+	{"allow any ticket=T\ndeny bad.test", "bad.test", false},
+	{"allow any ticket=T", "8.8.8.8", false},
+	{"set mode observe", "whatever.example", true},
+	{"set mode observe\ndeny bad.test", "bad.test", false},
+	{"set mode observe\ndeny bad.test:1-65535", "bad.test", false},
+	{"set mode observe\ndeny bad.test:1-8,10-65535", "bad.test", true},
+	{"set mode observe", "8.8.8.8", false},
+	{"set mode observe", "10.0.0.1", false},
+	{"allow a.test:80 mode=observe", "a.test", true},
+	{"allow a.test mode=observe", "b.test", false},
+	/* addresses that a rule opens */
+	{"allow ip:10.1.0.0/16", "10.1.2.3", true},
+	{"allow ip:10.1.0.0/16", "10.2.2.3", false},
+	{"allow ip:10.1.0.0/16\ndeny ip:10.1.2.0/24", "10.1.2.3", false},
+	{"allow ip:10.1.0.0/16:80", "10.1.2.3", false},
+	{"allow tcp ip:10.1.0.0/16:443", "10.1.2.3", false},
+	{"allow ip:169.254.0.0/16", "169.254.169.254", false},
+	{"allow ip:169.254.169.254", "169.254.169.254", true},
+	{"allow ip:[2001:db8::/32]", "[2001:db8::1]", true},
+	{"allow ip:[2001:db8::/32]", "[2001:db9::1]", false},
+};
+
+static void only_hosts_whose_tls_would_be_read_are_admitted(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(cases); i++) {
+		char text[256];
+		(void)snprintf(text, sizeof(text), "policy 1\n[profile p]\n%s\n", cases[i].rules);
+		struct policy *p = policy_setup(text);
+		if (admits(p, cases[i].name) != cases[i].admitted)
+			fail_msg("%s: %s", cases[i].rules, cases[i].name);
+		policy_free(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_names_that_tls_may_begin_with_are_admitted),
+		cmocka_unit_test(only_hosts_whose_tls_would_be_read_are_admitted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

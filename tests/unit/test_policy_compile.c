@@ -16,7 +16,7 @@ static const char *code_of(const struct profile *p, const char *question)
 	return reason_code(v.reason);
 }
 
-/* The example of the specification, without what this version does not enforce. */
+/* The example of the specification. */
 static const char example[] =
 	"policy 1\n"
 	"require owner ticket tests\n"
@@ -27,7 +27,7 @@ static const char example[] =
 	"allow index.pkg.example          GET,HEAD /simple/** /pypi/*/json      id=pypi-simple "
 	"resp-body=64m\n"
 	"allow files.pkg.example          GET,HEAD /packages/**                 id=pypi-files  "
-	"resp-body=2g\n"
+	"resp-body=2g rate=50/s\n"
 	"deny  .pkg.example               POST,PUT,PATCH,DELETE                 "
 	"id=pypi-no-upload note=\"publishing is a release job\"\n"
 	"\n"
@@ -77,10 +77,12 @@ static const char example[] =
 	"expect allow GET  http://mirror.deb.example/debian/x by=apt at=2026-12-31\n"
 	"\n"
 	"[profile web-agent extends base]\n"
+	"set mode observe                  # decisions are logged as observe.would-deny, traffic "
+	"passes\n"
 	"use npm\n"
 	"use github-download\n"
 	"allow api.model.example          POST /v1/messages  id=model req-body=4m resp-body=64m "
-	"ticket=SEC-1500\n"
+	"time=10m ticket=SEC-1500\n"
 	"expect allow GET https://github.com/o/r/releases/download/v1/a.tgz       by=gh-rel\n"
 	"expect deny  GET https://github.com/o/r/info/refs?service=git-upload-pack by=gh-no-git\n"
 	"expect allow GET  https://npm-index.example/@scope%2fname                  by=npm-meta\n"
@@ -105,7 +107,8 @@ static void the_example_of_the_specification_holds(void **state)
 	assert_int_equal(v.rule->line, 8);
 	decide(web, "GET https://github.com/o/r/archive/x", &v);
 	assert_string_equal(v.rule->ticket, "SEC-1432");
-	assert_string_equal(code_of(web, "GET https://index.pkg.example/simple/"), "deny.default");
+	assert_string_equal(
+		code_of(web, "GET https://index.pkg.example/simple/"), "observe.would-deny");
 	assert_string_equal(code_of(ci, "GET https://github.com/o/r/archive/x"), "deny.default");
 	policy_free(p);
 }

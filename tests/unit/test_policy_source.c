@@ -262,8 +262,9 @@ static void what_people_write_first_is_answered(void **state)
 		assert_int_equal(compile_rules(&cases[i][0], 1, &p, &why), -EINVAL);
 		assert_non_null(strstr(why.text, cases[i][1]));
 	}
-	static const char *const fine[] = {
-		"data.test GET /a/b /c", "data.test addr=10.0.0.0/8", "data.test note=\"a b/c\""};
+	static const char *const fine[] = {"data.test GET /a/b /c", "data.test addr=10.0.0.0/8",
+		"data.test note=\"a b/c\"", "tcp data.test:22", "ip:192.0.2.0/24:443 GET /x",
+		"ip:[2001:db8::/32]", "any ticket=T", "data.test tls=splice"};
 	for (size_t i = 0; i < array_size(fine); i++) {
 		struct policy *p = NULL;
 		assert_int_equal(compile_rules(&fine[i], 1, &p, NULL), 0);
