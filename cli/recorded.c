@@ -99,6 +99,8 @@ static enum recorded_kind take_request(const struct audit_line *line, struct rec
 	r->path = audit_line_text(line, "http_request.url.path");
 	if (value_method(method) != NULL || r->path.len == 0)
 		return RECORDED_INVALID;
+	r->request_body_bytes = audit_line_number_at(line, "http_request.body_length");
+	r->response_body_bytes = audit_line_number_at(line, "http_response.body_length");
 	r->question.method = method;
 	r->question.path = r->path;
 	r->question.has_query = audit_line_true(line, "unmapped.eclusa.has_query");
@@ -129,8 +131,6 @@ static enum recorded_kind take(const struct audit_line *line, struct recorded *r
 	r->passed = audit_line_number_at(line, "action_id") == ACTION_ALLOWED;
 	r->observing = slice_equal(audit_line_text(line, "unmapped.eclusa.mode"), SLICE("observe"));
 	r->bytes_out = audit_line_number_at(line, "traffic.bytes_out");
-	r->request_body_bytes = audit_line_number_at(line, "http_request.body_length");
-	r->response_body_bytes = audit_line_number_at(line, "http_response.body_length");
 	r->time_ms = audit_line_number_at(line, "start_time");
 	return take_request(line, r);
 }

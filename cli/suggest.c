@@ -20,6 +20,8 @@ static const struct {
 	[SUGGEST_LEFT_REFUSED] =
 		{"refused in observe mode, too: a rule with addr= opens the address", NULL},
 	[SUGGEST_LEFT_NAME] = {"no rule can name the host", NULL},
+	[SUGGEST_LEFT_CARRIED] =
+		{"its requests are seen, too, and one port carries one or the other", NULL},
 	[SUGGEST_LEFT_PATH] = {"no rule can have the path", NULL},
 };
 

@@ -24,6 +24,7 @@ enum suggest_left {
 	SUGGEST_LEFT_METADATA,
 	SUGGEST_LEFT_REFUSED, /* for its host's address it was denied while observing, too */
 	SUGGEST_LEFT_NAME,    /* its host is called as a word of the language */
+	SUGGEST_LEFT_CARRIED, /* its host and port carry requests as well as bytes that are not read */
 	SUGGEST_LEFT_PATH,    /* no rule can have its path, or it is not known */
 	SUGGEST_LEFT_COUNT
 };

@@ -36,6 +36,46 @@ static int by_pattern(const void *a, const void *b)
 	return order != 0 ? order : strcmp(left->path, right->path);
 }
 
+/** One host and port of one profile, whatever goes there: requests before bytes. */
+static int by_port(const void *a, const void *b)
+{
+	const struct suggest_request *left = *(const struct suggest_request *const *)a;
+	const struct suggest_request *right = *(const struct suggest_request *const *)b;
+	int order = strcmp(left->profile, right->profile);
+	if (order == 0)
+		order = strcmp(left->host.name, right->host.name);
+	if (order == 0)
+		order = (left->port > right->port) - (left->port < right->port);
+	return order;
+}
+
+static int by_port_and_transport(const void *a, const void *b)
+{
+	const struct suggest_request *left = *(const struct suggest_request *const *)a;
+	const struct suggest_request *right = *(const struct suggest_request *const *)b;
+	int order = by_port(a, b);
+	return order != 0
+		? order
+		: (left->transport > right->transport) - (left->transport < right->transport);
+}
+
+/** Rules for requests and for bytes can't share a port: those for requests, which say more, are kept. */
+static void leave_out_carried(struct suggest *s)
+{
+	qsort(s->requests, s->count, sizeof(struct suggest_request *), by_port_and_transport);
+	const struct suggest_request *kept = NULL;
+	for (size_t i = 0; i < s->count; i++) {
+		struct suggest_request *r = s->requests[i];
+		if (r->left != SUGGEST_LEFT_NOT)
+			continue;
+		bool same = kept != NULL && by_port(&kept, &s->requests[i]) == 0;
+		if (same && r->transport != kept->transport)
+			r->left = SUGGEST_LEFT_CARRIED;
+		else if (!same)
+			kept = r;
+	}
+}
+
 /** The host as a rule names it alone. */
 static const char *target_of(struct suggest *s, const struct host *host)
 {
@@ -83,6 +123,20 @@ static int by_parent_and_name(const void *a, const void *b)
 	return order != 0 ? order : strcmp(left->host.name, right->host.name);
 }
 
+/** Whether bytes that are not read go to some host that the wildcard over the request's siblings covers. */
+static bool carries_bytes(const struct suggest *s, const struct suggest_request *of)
+{
+	const char *parent = parent_of(of);
+	for (size_t i = 0; i < s->count; i++) {
+		const struct suggest_request *r = s->requests[i];
+		const char *dot = strchr(r->host.name, '.');
+		if (r->transport != POLICY_INSPECT && r->port == of->port && dot != NULL &&
+			strcmp(dot + 1, parent) == 0)
+			return true;
+	}
+	return false;
+}
+
 /** One wildcard for requests [from, to), which by_parent() takes for siblings, if their hosts are enough. */
 static int fold_siblings(struct suggest *s, size_t from, size_t to)
 {
@@ -91,7 +145,7 @@ static int fold_siblings(struct suggest *s, size_t from, size_t to)
 	const char *parent = parent_of(s->requests[from]);
 	for (size_t i = from + 1; i < to; i++)
 		hosts += strcmp(s->requests[i]->host.name, s->requests[i - 1]->host.name) != 0;
-	if (parent == NULL || hosts < SUGGEST_HOSTS)
+	if (parent == NULL || hosts < SUGGEST_HOSTS || carries_bytes(s, s->requests[from]))
 		return 0;
 	if (!s->options.fold) {
 		s->foldable++;
@@ -169,8 +223,11 @@ int suggest_fold(struct suggest *s)
 		if (s->requests[i]->target == NULL)
 			return -ENOMEM;
 	}
-	int r = s->count == 0 ? 0 : fold_hosts(s);
-	if (r == 0 && s->count > 0)
+	if (s->count == 0)
+		return 0;
+	leave_out_carried(s);
+	int r = fold_hosts(s);
+	if (r == 0)
 		qsort(s->requests, s->count, sizeof(struct suggest_request *), by_place);
 	for (size_t from = 0, to; r == 0 && from < s->count; from = to) {
 		to = from + 1;
@@ -180,7 +237,7 @@ int suggest_fold(struct suggest *s)
 		r = fold_paths(s, from, to);
 		sum_up(s, from, to);
 	}
-	if (r == 0 && s->count > 0)
+	if (r == 0)
 		qsort(s->requests, s->count, sizeof(struct suggest_request *), by_pattern);
 	return r;
 }

@@ -60,7 +60,8 @@ static void check_text(struct slice text, size_t rules)
 	size_t allows = 0;
 	buf_init(&again, SUGGEST_TEXT_BYTES_MAX);
 	while (slice_split(rest, '\n', &line, &rest)) {
-		if (!known_start(line) || slice_starts(line, SLICE("allow any")))
+		if (!known_start(line) || slice_starts(line, SLICE("allow any ")) ||
+			slice_starts(line, SLICE("allow any:")))
 			abort();
 		allows += slice_starts(line, SLICE("allow "));
 	}

@@ -323,6 +323,28 @@ static void tunnels_of_bytes_have_rules_of_their_own(void **state)
 	rig_free(&rig);
 }
 
+/** One port has rules for requests or for bytes; a wildcard over both kinds of hosts is neither. */
+static void requests_and_bytes_do_not_share_a_port(void **state)
+{
+	(void)state;
+	struct rig rig = {.s.options = {.fold = true}};
+	struct audit_event e = observed("s.test", "CONNECT", "");
+	e.scheme = (struct slice){0};
+	e.tls_mode = "splice";
+	put(&rig, e);
+	put(&rig, observed("s.test", "GET", "/x"));
+	put_siblings(&rig, "cdn.example", SUGGEST_HOSTS);
+	e.host = SLICE("raw.cdn.example");
+	put(&rig, e);
+	suggest(&rig);
+	has(&rig, "\nallow s.test GET /x query=deny ticket=");
+	has_not(&rig, "allow s.test tls=splice");
+	has(&rig, "# 1 tunnels to s.test:443 (p): its requests are seen, too");
+	has_not(&rig, "*.");
+	has(&rig, "\nallow raw.cdn.example tls=splice ticket=");
+	rig_free(&rig);
+}
+
 /** Lines that nobody's proxy wrote. Nothing of them may come into the text that is not a host, a method or a path. */
 static void hostile_lines_make_no_policy(void **state)
 {
@@ -408,6 +430,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_known_is_any_or_left_out),
 		cmocka_unit_test(a_host_called_as_a_word_is_left_out),
 		cmocka_unit_test(tunnels_of_bytes_have_rules_of_their_own),
+		cmocka_unit_test(requests_and_bytes_do_not_share_a_port),
 		cmocka_unit_test(hostile_lines_make_no_policy),
 		cmocka_unit_test(a_profile_can_be_chosen),
 		cmocka_unit_test(an_empty_log_is_an_empty_policy),
