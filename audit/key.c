@@ -124,3 +124,16 @@ int audit_key_open(const char *path, struct failure *why)
 			why, -EPERM, "audit key %s: others have access to it: chmod 600", path);
 	return fd_take(&fd);
 }
+
+int audit_key_open_default(bool root, struct failure *why)
+{
+	char path[PATH_MAX];
+	struct failure later = {0};
+	int r = audit_key_path(root, path, sizeof(path), &later);
+	if (r == 0)
+		r = audit_key_open(path, &later);
+	if (r >= 0)
+		return r;
+	bool none = r == -ENOENT || r == -EACCES || r == -EROFS || r == -ENOSPC;
+	return none ? -1 : failure_set(why, r, "%s", later.text);
+}

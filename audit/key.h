@@ -16,6 +16,8 @@ int audit_key_path(bool root, char *ret_path, size_t capacity, struct failure *w
  * none can be made here; another negative errno, such as -EPERM for one that others can read. Its content is not looked at.
  */
 int audit_key_open(const char *path, struct failure *why);
+/** The key where it is by default. @return descriptor; -1: there is none and none can be made, so that the log is not signed; another negative errno. */
+int audit_key_open_default(bool root, struct failure *why);
 /** The PEM form of a public key. */
 int audit_key_public_pem(const struct sign_public *key, struct buf *to);
 

@@ -4,6 +4,7 @@
  */
 #include "proxy/alone_state.h"
 
+#include "audit/key.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/log.h"
@@ -31,7 +32,7 @@
 struct start_parts {
 	struct message_proxy_start message;
 	struct upstream_files upstream;
-	int bundle_fd, listener_fd, ca_fd, ca_key_fd;
+	int bundle_fd, listener_fd, ca_fd, ca_key_fd, audit_key_fd;
 	int ring_fds[2]; /* the worker's, super's */
 };
 
@@ -126,6 +127,10 @@ static int start_open(struct alone *a, struct start_parts *p, struct failure *wh
 		r = start_user(a, p, why);
 	if (r < 0)
 		return r;
+	struct failure key = {0};
+	p->audit_key_fd = audit_key_open_default(geteuid() == 0, &key);
+	if (key.code < 0)
+		return failure_set(why, key.code, "%s", key.text);
 	p->bundle_fd = file_memory("policy", buf_slice(&a->policy.bundle));
 	if (p->bundle_fd < 0)
 		return failure_errno(why, p->bundle_fd, "can't hand over the policy");
@@ -182,7 +187,7 @@ static int start_send(struct alone *a, struct start_parts *p, struct failure *wh
 		p->bundle_fd, a->segment_fd, p->ring_fds[0], p->upstream.roots_fd};
 	size_t count = 4;
 	const int more[] = {p->upstream.more_roots_fd, p->upstream.hosts_fd, p->ring_fds[1],
-		p->ca_fd, p->ca_key_fd};
+		p->ca_fd, p->ca_key_fd, p->audit_key_fd};
 	for (size_t i = 0; i < array_size(more); i++) {
 		if (more[i] >= 0)
 			fds[count++] = more[i];
@@ -193,6 +198,7 @@ static int start_send(struct alone *a, struct start_parts *p, struct failure *wh
 	m->has_upstream_ca = p->upstream.more_roots_fd >= 0;
 	m->has_hosts = p->upstream.hosts_fd >= 0;
 	m->has_own_ring = 1;
+	m->has_audit_key = p->audit_key_fd >= 0;
 	m->policy_origin = a->policy.origin;
 	struct message_listeners listeners = {
 		.header = {.kind = MESSAGE_LISTENERS}, .count = m->workers};
@@ -219,7 +225,7 @@ int alone_start(struct alone *a, struct failure *why)
 	if (p == NULL)
 		return failure_errno(why, -ENOMEM, "can't start the proxy");
 	p->upstream = UPSTREAM_FILES_NONE;
-	p->bundle_fd = p->listener_fd = p->ca_fd = p->ca_key_fd = -1;
+	p->bundle_fd = p->listener_fd = p->ca_fd = p->ca_key_fd = p->audit_key_fd = -1;
 	p->ring_fds[0] = p->ring_fds[1] = -1;
 	int r = start_open(a, p, why);
 	if (r == 0)
@@ -230,8 +236,8 @@ int alone_start(struct alone *a, struct failure *why)
 		r = start_super(a, why);
 	if (r == 0)
 		r = start_send(a, p, why);
-	int *fds[] = {&p->bundle_fd, &p->listener_fd, &p->ca_fd, &p->ca_key_fd, &p->ring_fds[0],
-		&p->ring_fds[1]};
+	int *fds[] = {&p->bundle_fd, &p->listener_fd, &p->ca_fd, &p->ca_key_fd, &p->audit_key_fd,
+		&p->ring_fds[0], &p->ring_fds[1]};
 	for (size_t i = 0; i < array_size(fds); i++)
 		fd_close(fds[i]);
 	upstream_close(&p->upstream);

@@ -19,7 +19,6 @@
 #include "common/uids.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <netinet/in.h>
 #include <sys/prctl.h>
 
@@ -174,20 +173,6 @@ static int network_send_netd(struct network *n, const struct network_options *op
 	return r < 0 && r != -EPIPE ? failure_errno(why, r, "can't speak to eclusa-netd") : 0;
 }
 
-/** What signs the log's checkpoints. A host where none can be made has a log that is not signed, and says so. */
-static int network_open_audit_key(const struct network_options *options, struct failure *why)
-{
-	char path[PATH_MAX];
-	struct failure later = {0};
-	int r = audit_key_path(options->root, path, sizeof(path), &later);
-	if (r == 0)
-		r = audit_key_open(path, &later);
-	if (r >= 0)
-		return r;
-	bool none = r == -ENOENT || r == -EACCES || r == -EROFS || r == -ENOSPC;
-	return none ? -1 : failure_set(why, r, "%s", later.text);
-}
-
 static int network_open_files(struct network *n, const struct network_options *options,
 	struct network_parts *parts, struct failure *why)
 {
@@ -199,7 +184,7 @@ static int network_open_files(struct network *n, const struct network_options *o
 	if (r < 0)
 		return r;
 	struct failure key = {0};
-	parts->audit_key_fd = network_open_audit_key(options, &key);
+	parts->audit_key_fd = audit_key_open_default(options->root, &key);
 	if (key.code < 0)
 		return failure_set(why, key.code, "%s", key.text);
 	r = slice_copy(slice_of(options->sandbox_id), n->ring_id, sizeof(n->ring_id));
