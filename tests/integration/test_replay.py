@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from lab.eclusa import program
+from lab.eclusa import is_sanitized, program
 
 UID = "01938f1e-7a53-7cc1-9b1e-%012x"
 
@@ -155,6 +155,8 @@ def test_usage_and_unreadable(log, new, tmp_path, words):
 
 def test_a_large_log_takes_bounded_memory(log, new, tmp_path):
     """A segment of the largest size: its time is the parser's, its memory a few bytes an event."""
+    if is_sanitized():
+        pytest.skip("a SAN=1 build needs more address space than the limit")
     path = tmp_path / "large.jsonl"
     line = json.dumps(event(0, "GET", "a.test", "/x") | {"padding": "x" * 6000}) + "\n"
     head, tail = line.split(UID % 0)
@@ -162,7 +164,6 @@ def test_a_large_log_takes_bounded_memory(log, new, tmp_path):
         for number in range((256 << 20) // len(line)):
             file.write(head + UID % (number + 1) + tail)
     policy = new("allow b.test")
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     ran = tool(path, policy, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (96 << 20, 96 << 20)))
     assert ran.returncode == 1 and f"({os.path.getsize(path) // len(line)} times)" in ran.stdout.splitlines()[0], ran.stderr
-    assert before >= 0 and len(ran.stdout.splitlines()) == 4
+    assert len(ran.stdout.splitlines()) == 4
