@@ -71,7 +71,7 @@ bench-build: $(BENCH_BINARIES)
 tests-build: all unit
 replay-build: $(REPLAY_BINARIES)
 
-.PHONY: test test-v2 check bench
+.PHONY: test test-v2 check bench soak
 test:
 	@packaging/deps.sh deps deps-test
 	@tests/run.sh
@@ -80,6 +80,12 @@ test-v2:
 	@packaging/deps.sh deps deps-v2
 	@$(MAKE) --no-print-directory all
 	@BUILD=$(BUILD) tests/v2/run.sh
+# Long: 1,000 kills under load, of which `test` does 50.
+soak:
+	@packaging/deps.sh deps deps-test
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(abspath $(BUILD)) ECLUSA_AUDIT_KILLS=1000 ECLUSA_KILL_SEEDS=200 PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m pytest \
+		tests/integration/test_audit_kills.py tests/integration/test_kill.py -p no:cacheprovider -q
 check:
 	@tests/check.sh
 bench:
