@@ -59,7 +59,7 @@ const char *value_date(struct slice text, uint64_t *ret_ms)
 const char *value_count(struct slice text, uint64_t *ret_count)
 {
 	uint64_t count;
-	if (slice_decimal(text, UINT64_C(1) << 53, false, &count) < 0)
+	if (slice_decimal(text, VALUE_COUNT_MAX, false, &count) < 0)
 		return "this takes a whole number";
 	if (count == 0)
 		return "0 would allow nothing; leave out the rule instead";
@@ -85,7 +85,7 @@ const char *value_duration(struct slice text, uint64_t *ret_ms)
 	if (unit == array_size(units) ||
 		slice_decimal(slice_part(text, 0, digits), UINT64_C(1) << 40, false, &number) < 0)
 		return "a time is digits, then ms, s, m, h or d";
-	if (number == 0 || number * units[unit].ms > 3650 * MS_PER_DAY)
+	if (number == 0 || number * units[unit].ms > VALUE_DAYS_MAX * MS_PER_DAY)
 		return "a time is at least 1ms and at most 3650d";
 	*ret_ms = number * units[unit].ms;
 	return NULL;
@@ -98,7 +98,7 @@ const char *value_rate(struct slice text, uint64_t *ret_uses, uint64_t *ret_ms)
 	uint64_t uses;
 	if (!slice_split(text, '/', &number, &unit) || unit.len != 1 ||
 		memchr("smh", unit.ptr[0], 3) == NULL ||
-		slice_decimal(number, UINT64_C(1) << 32, false, &uses) < 0)
+		slice_decimal(number, VALUE_RATE_MAX, false, &uses) < 0)
 		return "a rate is a number of uses in a time: 50/s, 100/m or 1000/h";
 	if (uses == 0)
 		return "a rate of 0 would allow nothing; leave out the rule instead";

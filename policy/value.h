@@ -7,6 +7,9 @@
 #define VALUE_LIST_MAX       64
 #define VALUE_NAME_BYTES_MAX 63  /* of a group, profile or rule id */
 #define VALUE_TEXT_BYTES_MAX 256 /* of an owner, a ticket, a note */
+#define VALUE_COUNT_MAX      (UINT64_C(1) << 53)
+#define VALUE_RATE_MAX       (UINT64_C(1) << 32) /* so that rates compare without overflow */
+#define VALUE_DAYS_MAX       3650
 
 /**
  * All: @return NULL, or what is wrong, for people. Lists go to @arena; running out of memory is the arena's
