@@ -80,21 +80,29 @@ static bool ends_in_root(struct slice name)
 	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/** Lower case, without the root's dot. A word without dots may become another one: tcp, any, ip. */
+static void write_lower(struct slice text, struct buf *to)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		char c = ascii_lower(text.ptr[i]);
+		(void)buf_append(to, (struct slice){&c, 1});
+	}
+}
+
+/** Lower case, without the root's dot. A word without dots may become another one: tcp, any. */
 static void write_target(struct slice word, struct buf *to)
 {
 	struct slice name = word;
 	struct slice ports;
 	bool has_ports = slice_split(word, ':', &name, &ports);
+	if (slice_starts(word, SLICE("ip:"))) {
+		write_lower(word, to);
+		return;
+	}
 	if (slice_find(name, '.') < 0) {
 		(void)buf_append(to, word);
 		return;
 	}
-	size_t len = name.len - (ends_in_root(name) ? 1 : 0);
-	for (size_t i = 0; i < len; i++) {
-		char c = ascii_lower(name.ptr[i]);
-		(void)buf_append(to, (struct slice){&c, 1});
-	}
+	write_lower(slice_part(name, 0, name.len - (ends_in_root(name) ? 1 : 0)), to);
 	if (has_ports)
 		(void)buf_printf(to, ":%.*s", (int)ports.len, ports.ptr);
 }

@@ -25,6 +25,14 @@ static const char *const layouts[][2] = {
 		"use g query=deny expires=2030-01-01 stray\n"},
 	{"\\\nallow a.test\n", "allow a.test\n"},
 	{"allow tCp X.test GET\nallow Any\n", "allow tCp X.test GET\nallow Any\n"},
+	{"allow tcp Git.test.:22 window=1h up=1m conns=3 rate=1/s id=x\n",
+		"allow tcp git.test:22 id=x rate=1/s conns=3 up=1m window=1h\n"},
+	{"allow ip:[2001:DB8::/32]:443 POST,GET mode=observe tls=inspect\n",
+		"allow ip:[2001:db8::/32]:443 GET,POST tls=inspect mode=observe\n"},
+	{"allow any:80 POST,GET ticket=T upgrade=deny header-deny=x query=deny\n",
+		"allow any:80 GET,POST query=deny header-deny=x upgrade=deny ticket=T\n"},
+	{"use g time=1s max-uses=2 down=1k requests=4 resp-body=1k req-body=0\n",
+		"use g req-body=0 resp-body=1k time=1s max-uses=2 down=1k requests=4\n"},
 	{"allow A.te..\nallow *.\n", "allow a.te..\nallow *.\n"},
 };
 
