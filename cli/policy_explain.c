@@ -27,8 +27,7 @@ static const char *passage(const struct rule *rule)
 {
 	static const char *const texts[] = {
 		[POLICY_INSPECT] = "",
-		[POLICY_SPLICE] = "TLS passes unopened: requests in it are neither judged nor "
-				  "recorded",
+		[POLICY_SPLICE] = "TLS passes unopened: its requests are not judged, nor recorded",
 		[POLICY_TCP] = "bytes pass unread, and TLS or HTTP is cut",
 	};
 	return rule->allow ? texts[rule->transport] : "";

@@ -137,7 +137,7 @@ def test_limits_passages_and_observing_are_said(tmp_path):
     assert (said["rule"]["effect"], said["rule"]["transport"], said["rule"]["observe"]) == (effect, "inspect", False)
     assert len(lines) == 3, "an allowed request is told of no other hosts"
     status, lines, said = ask("GET", "https://s.test/")
-    assert (status, lines[0][:12], lines[3]) == (0, "allow.splice", "  TLS passes unopened: requests in it are neither judged nor recorded")
+    assert (status, lines[0][:12], lines[3]) == (0, "allow.splice", "  TLS passes unopened: its requests are not judged, nor recorded")
     assert said["rule"]["transport"] == "splice" and "up=1m" in said["rule"]["effect"], "a default that nobody wrote"
     status, lines, said = ask("CONNECT", "t.test:22")
     assert (status, said["rule"]["transport"], lines[3]) == (0, "tcp", "  bytes pass unread, and TLS or HTTP is cut")

@@ -33,105 +33,103 @@ static void codes(bool notes, char *to, size_t capacity)
 	}
 }
 
+static const struct {
+	const char *rules;
+	const char *found;
+} findings[] = {
+	{"allow a.test\nallow b.test\n", ""},
+	{"deny .a.test\nallow x.a.test\n", "4:unreachable"},
+	{"allow *.a.test POST /x\ndeny **.a.test POST\n", "3:unreachable"},
+	{"allow a.test POST,GET\ndeny a.test POST\n", ""},
+	{"allow a.test /x/y\ndeny a.test /x/**\n", "3:unreachable"},
+	{"allow a.test /x/**\ndeny a.test /x/*\n", "4:deny-path"},
+	{"allow a.test:80,443 note=signed\ndeny a.test:443\n", ""},
+	{"allow a.test:80,443 note=signed\ndeny a.test:1-1000\n", "3:unreachable"},
+	{"allow .a.test\ndeny **.a.test\n", ""},
+	{"allow x.y.a.test\ndeny *.a.test\n", ""},
+	{"allow a.test:80 note=signed\ndeny a.test scheme=https\n", ""},
+	{"allow a.test:80 note=signed\ndeny a.test scheme=http\n", "3:unreachable"},
+	{"deny a.test\ndeny .a.test\n", "3:shadowed"},
+	{"deny a.test\ndeny a.test\n", "4:shadowed"},
+	{"allow a.test /x\nallow a.test /x\n", "4:shadowed"},
+	{"allow a.test /x\nallow a.test /x expires=2027-12-31\n", "4:shadowed"},
+	{"allow a.test /x expires=2027-12-31\nallow a.test /x\n", ""},
+	{"allow a.test /x\nallow a.test /y\n", ""},
+	{"allow a.test /x\nallow a.test /x resp-body=1k\n", "4:equal-specificity"},
+	{"allow a.test /x/*\nallow a.test /*/x resp-body=1k\n", "4:equal-specificity"},
+	{"allow a.test /x/*\nallow a.test /*/** resp-body=1k\n", ""},
+	{"allow a.test /x*\nallow a.test /*y query=deny\n", "4:equal-specificity"},
+	{"allow a.test /xa\nallow a.test /*y query=deny\n", ""},
+	{"allow a.test GET,POST\nallow a.test GET,PUT req-body=1k\n", "4:equal-specificity"},
+	{"allow a.test GET\nallow a.test POST\n", ""},
+	{"allow .a.test\nallow **.a.test enc-slash=literal\n", "4:equal-specificity"},
+	{"allow *.a.test\nallow **.a.test enc-slash=literal\n", ""},
+	{"allow a.test:443\nallow a.test:80,443 query=deny note=signed\n", "4:equal-specificity"},
+	{"allow a.test:443\nallow a.test:80 query=deny note=signed\n", ""},
+	{"allow a.test addr=10.0.0.0/8\nallow a.test\n", "4:equal-specificity"},
+	{"allow a.test expires=2027-01-14\n", "3:expired"},
+	{"allow a.test expires=2027-01-15\n", "3:expires-soon"},
+	{"allow a.test expires=2027-01-28\n", "3:expires-soon"},
+	{"allow a.test expires=2027-01-29\n", ""},
+	{"allow *.github.io\n", "3:shared-hosting"},
+	{"allow *.x.github.io\ndeny .github.com\n", ""},
+	{"allow x.github.io POST req-body=2m\n", "3:exfiltration 3:up-budget"},
+	{"allow x.github.io POST req-body=1m\n", ""},
+	{"allow x.github.io GET req-body=2m\n", "3:up-budget"},
+	/* one body and the budget */
+	{"allow a.test POST up=1m\n", "3:up-budget"},
+	{"allow a.test POST up=2m\n", ""},
+	{"allow a.test POST\n", ""},
+	{"allow a.test POST req-body=4m\n", "3:up-budget"},
+	{"allow a.test POST req-body=4m up=5m\n", ""},
+	{"allow a.test POST req-body=4m up=4m window=1h\n", "3:up-budget"},
+	{"allow tcp a.test:22 up=1k\nallow b.test up=1k\n", ""},
+	/* limits in which two rules differ */
+	{"allow a.test /x\nallow a.test /x rate=1/s\n", "4:equal-specificity"},
+	{"allow a.test /x\nallow a.test /x down=1k\n", "4:equal-specificity"},
+	{"allow a.test /x\nallow a.test /x header-deny=cookie\n", "4:equal-specificity"},
+	{"allow a.test /x\nallow a.test /x upgrade=websocket\n", "4:equal-specificity"},
+	{"allow a.test /x\nallow a.test /x mode=observe\n", "4:equal-specificity"},
+	{"allow ip:10.1.0.0/16 /x\nallow ip:10.1.0.0/16 /x conns=1\n", "4:equal-specificity"},
+	{"allow ip:10.1.0.0/16\nallow ip:10.1.2.0/24 conns=1\n", ""},
+	/* what passes unread */
+	{"allow x.github.io tls=splice\n", "3:splice-hosting"},
+	{"allow x.github.com tls=splice\n", ""},
+	{"allow x.github.io tls=splice up=2m\n", "3:splice-hosting 3:exfiltration"},
+	{"allow a.test tls=splice\ndeny .a.test\n", "3:unreachable"},
+	{"allow tcp a.test:22\ndeny .a.test:22 GET\n", ""},
+	{"allow ip:10.1.2.3\ndeny ip:10.1.0.0/16\n", "3:unreachable"},
+	{"allow ip:10.1.0.0/16\ndeny ip:10.1.2.3\n", ""},
+	{"allow ip:10.1.0.0/16\ndeny ip:10.1.2.3 /x\n", "4:deny-path"},
+	{"allow any ticket=T\ndeny a.test /x\n", "4:deny-path"},
+	{"allow a.test\ndeny any\n", "3:unreachable"},
+	{"allow ip:10.1.2.3\ndeny any\n", ""},
+	/* plain HTTP, unless a note says why */
+	{"allow a.test:80\n", "3:plain-http"},
+	{"allow a.test:70-90\n", "3:plain-http"},
+	{"allow a.test:8080 scheme=http\n", "3:plain-http"},
+	{"allow a.test:80 scheme=https\n", ""},
+	{"deny a.test:80\n", ""},
+	/* a deny rule that takes a part */
+	{"allow .a.test\ndeny x.a.test /admin/**\n", "4:deny-path"},
+	{"allow x.a.test\ndeny .a.test GET /admin/**\n", "4:deny-path"},
+	{"allow x.a.test\ndeny .a.test POST /admin/**\n", ""},
+	{"allow x.a.test /v1/**\ndeny .a.test /admin/**\n", ""},
+	{"allow x.a.test\ndeny .a.test:8443 /admin/**\n", ""},
+	{"allow y.x.a.test\ndeny *.a.test /admin/**\n", ""},
+	{"allow a.test\ndeny **.a.test /admin/**\n", ""},
+	{"allow *.a.test\ndeny b.a.test POST\n", ""},
+};
+
 static void test_each_finding_has_its_place(void **state)
 {
 	(void)state;
-	static const struct {
-		const char *rules;
-		const char *found;
-	} cases[] = {
-		{"allow a.test\nallow b.test\n", ""},
-		{"deny .a.test\nallow x.a.test\n", "4:unreachable"},
-		{"allow *.a.test POST /x\ndeny **.a.test POST\n", "3:unreachable"},
-		{"allow a.test POST,GET\ndeny a.test POST\n", ""},
-		{"allow a.test /x/y\ndeny a.test /x/**\n", "3:unreachable"},
-		{"allow a.test /x/**\ndeny a.test /x/*\n", "4:deny-path"},
-		{"allow a.test:80,443 note=signed\ndeny a.test:443\n", ""},
-		{"allow a.test:80,443 note=signed\ndeny a.test:1-1000\n", "3:unreachable"},
-		{"allow .a.test\ndeny **.a.test\n", ""},
-		{"allow x.y.a.test\ndeny *.a.test\n", ""},
-		{"allow a.test:80 note=signed\ndeny a.test scheme=https\n", ""},
-		{"allow a.test:80 note=signed\ndeny a.test scheme=http\n", "3:unreachable"},
-		{"deny a.test\ndeny .a.test\n", "3:shadowed"},
-		{"deny a.test\ndeny a.test\n", "4:shadowed"},
-		{"allow a.test /x\nallow a.test /x\n", "4:shadowed"},
-		{"allow a.test /x\nallow a.test /x expires=2027-12-31\n", "4:shadowed"},
-		{"allow a.test /x expires=2027-12-31\nallow a.test /x\n", ""},
-		{"allow a.test /x\nallow a.test /y\n", ""},
-		{"allow a.test /x\nallow a.test /x resp-body=1k\n", "4:equal-specificity"},
-		{"allow a.test /x/*\nallow a.test /*/x resp-body=1k\n", "4:equal-specificity"},
-		{"allow a.test /x/*\nallow a.test /*/** resp-body=1k\n", ""},
-		{"allow a.test /x*\nallow a.test /*y query=deny\n", "4:equal-specificity"},
-		{"allow a.test /xa\nallow a.test /*y query=deny\n", ""},
-		{"allow a.test GET,POST\nallow a.test GET,PUT req-body=1k\n",
-			"4:equal-specificity"},
-		{"allow a.test GET\nallow a.test POST\n", ""},
-		{"allow .a.test\nallow **.a.test enc-slash=literal\n", "4:equal-specificity"},
-		{"allow *.a.test\nallow **.a.test enc-slash=literal\n", ""},
-		{"allow a.test:443\nallow a.test:80,443 query=deny note=signed\n",
-			"4:equal-specificity"},
-		{"allow a.test:443\nallow a.test:80 query=deny note=signed\n", ""},
-		{"allow a.test addr=10.0.0.0/8\nallow a.test\n", "4:equal-specificity"},
-		{"allow a.test expires=2027-01-14\n", "3:expired"},
-		{"allow a.test expires=2027-01-15\n", "3:expires-soon"},
-		{"allow a.test expires=2027-01-28\n", "3:expires-soon"},
-		{"allow a.test expires=2027-01-29\n", ""},
-		{"allow *.github.io\n", "3:shared-hosting"},
-		{"allow *.x.github.io\ndeny .github.com\n", ""},
-		{"allow x.github.io POST req-body=2m\n", "3:exfiltration 3:up-budget"},
-		{"allow x.github.io POST req-body=1m\n", ""},
-		{"allow x.github.io GET req-body=2m\n", "3:up-budget"},
-		/* one body and the budget */
-		{"allow a.test POST up=1m\n", "3:up-budget"},
-		{"allow a.test POST up=2m\n", ""},
-		{"allow a.test POST\n", ""},
-		{"allow a.test POST req-body=4m\n", "3:up-budget"},
-		{"allow a.test POST req-body=4m up=5m\n", ""},
-		{"allow a.test POST req-body=4m up=4m window=1h\n", "3:up-budget"},
-		{"allow tcp a.test:22 up=1k\nallow b.test up=1k\n", ""},
-		/* limits in which two rules differ */
-		{"allow a.test /x\nallow a.test /x rate=1/s\n", "4:equal-specificity"},
-		{"allow a.test /x\nallow a.test /x down=1k\n", "4:equal-specificity"},
-		{"allow a.test /x\nallow a.test /x header-deny=cookie\n", "4:equal-specificity"},
-		{"allow a.test /x\nallow a.test /x upgrade=websocket\n", "4:equal-specificity"},
-		{"allow a.test /x\nallow a.test /x mode=observe\n", "4:equal-specificity"},
-		{"allow ip:10.1.0.0/16 /x\nallow ip:10.1.0.0/16 /x conns=1\n",
-			"4:equal-specificity"},
-		{"allow ip:10.1.0.0/16\nallow ip:10.1.2.0/24 conns=1\n", ""},
-		/* what passes unread */
-		{"allow x.github.io tls=splice\n", "3:splice-hosting"},
-		{"allow x.github.com tls=splice\n", ""},
-		{"allow x.github.io tls=splice up=2m\n", "3:splice-hosting 3:exfiltration"},
-		{"allow a.test tls=splice\ndeny .a.test\n", "3:unreachable"},
-		{"allow tcp a.test:22\ndeny .a.test:22 GET\n", ""},
-		{"allow ip:10.1.2.3\ndeny ip:10.1.0.0/16\n", "3:unreachable"},
-		{"allow ip:10.1.0.0/16\ndeny ip:10.1.2.3\n", ""},
-		{"allow ip:10.1.0.0/16\ndeny ip:10.1.2.3 /x\n", "4:deny-path"},
-		{"allow any ticket=T\ndeny a.test /x\n", "4:deny-path"},
-		{"allow a.test\ndeny any\n", "3:unreachable"},
-		{"allow ip:10.1.2.3\ndeny any\n", ""},
-		/* plain HTTP, unless a note says why */
-		{"allow a.test:80\n", "3:plain-http"},
-		{"allow a.test:70-90\n", "3:plain-http"},
-		{"allow a.test:8080 scheme=http\n", "3:plain-http"},
-		{"allow a.test:80 scheme=https\n", ""},
-		{"deny a.test:80\n", ""},
-		/* a deny rule that takes a part */
-		{"allow .a.test\ndeny x.a.test /admin/**\n", "4:deny-path"},
-		{"allow x.a.test\ndeny .a.test GET /admin/**\n", "4:deny-path"},
-		{"allow x.a.test\ndeny .a.test POST /admin/**\n", ""},
-		{"allow x.a.test /v1/**\ndeny .a.test /admin/**\n", ""},
-		{"allow x.a.test\ndeny .a.test:8443 /admin/**\n", ""},
-		{"allow y.x.a.test\ndeny *.a.test /admin/**\n", ""},
-		{"allow a.test\ndeny **.a.test /admin/**\n", ""},
-		{"allow *.a.test\ndeny b.a.test POST\n", ""},
-	};
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(findings) / sizeof(findings[0]); i++) {
 		char found[512];
-		lint_text(cases[i].rules, false);
+		lint_text(findings[i].rules, false);
 		codes(false, found, sizeof(found));
-		if (strcmp(found, cases[i].found) != 0)
-			fail_msg("%s: '%s', not '%s'", cases[i].rules, found, cases[i].found);
+		if (strcmp(found, findings[i].found) != 0)
+			fail_msg("%s: '%s', not '%s'", findings[i].rules, found, findings[i].found);
 	}
 }
 
