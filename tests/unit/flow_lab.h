@@ -109,6 +109,8 @@ static inline void lab_keeper(struct lab_world *w, int keeper_ends[2])
 			.super_fd = ready[1],
 			.ca_fd = -1,
 			.ca_key_fd = -1,
+			.audit_key_fd = -1,
+			.attest_fd = -1,
 			.policy = w->policy}));
 	}
 	fd_close(&keeper_ends[1]);
