@@ -208,11 +208,13 @@ LINES_BEFORE = b"policy 1\n[profile p]\nallow fine.test\n"
 
 def readers(path):
     """Everything that reads a policy, and the status with which it refuses one."""
-    yield ["policy", "lint", path], 1
-    yield ["policy", "test", path], 1
-    yield ["policy", "explain", "--policy", path, "p", "GET", "https://fine.test/"], 2
-    yield ["policy", "show", path], 2
-    yield ["policy", "diff", path, path], 2
+    tool = [program(), "policy"]
+    yield [*tool, "lint", path], 1
+    yield [*tool, "test", path], 1
+    yield [*tool, "explain", "--policy", path, "p", "GET", "https://fine.test/"], 2
+    yield [*tool, "show", path], 2
+    yield [*tool, "diff", path, path], 2
+    yield [f"{program()}-proxy", "--listen", "127.0.0.1:0", "--policy", path, "--profile", "p"], 2
 
 
 @pytest.mark.parametrize("case", HOSTILE_LINES)
@@ -220,7 +222,7 @@ def test_hostile_text_is_refused_with_its_place_by_every_reader(tmp_path, case):
     path = tmp_path / "x.allow"
     path.write_bytes(LINES_BEFORE + HOSTILE_LINES[case])
     for words, status in readers(str(path)):
-        ran = subprocess.run([program(), *words], capture_output=True, timeout=30)
+        ran = subprocess.run(words, capture_output=True, timeout=30, cwd=tmp_path)
         said = (ran.stdout + ran.stderr).decode("utf-8", "replace")
         assert ran.returncode == status, (words, said)
         assert f"{path}:4:" in said and ": error: " in said, (words, said)

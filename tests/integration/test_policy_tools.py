@@ -26,7 +26,7 @@ def test_show_prints_a_policy_with_the_same_decisions(files, tmp_path):
     old, _ = files
     ran = tool("show", "--profile", "p", old)
     assert ran.returncode == 0
-    assert f"allow b.test:443 GET,HEAD /** req-body=0 resp-body=1k  # {old}:4" in ran.stdout.splitlines()
+    assert f"allow b.test:443 GET,HEAD /** req-body=0 resp-body=1k up=1m  # {old}:4" in ran.stdout.splitlines()
     again = tmp_path / "again.allow"
     again.write_text(ran.stdout)
     said, repeated = (json.loads(tool("show", "--json", "--profile", "p", path).stdout) for path in (old, again))
