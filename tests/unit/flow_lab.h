@@ -116,8 +116,8 @@ static inline void lab_keeper(struct lab_world *w, int keeper_ends[2])
 	fd_close(&keeper_ends[1]);
 	fd_close(&ready[1]);
 	struct message_proxy_ready m;
-	int len = channel_receive_until(ready[0], clock_monotonic_ns() + LAB_WAIT_NS, &m,
-		sizeof(m), NULL, 0, NULL);
+	int len = channel_receive_until(
+		ready[0], clock_monotonic_ns() + LAB_WAIT_NS, &m, sizeof(m), NULL, 0, NULL);
 	assert_int_equal(len, (int)sizeof(m));
 	assert_true(m.ca_len < sizeof(w->ca_pem));
 	memcpy(w->ca_pem, m.ca_pem, m.ca_len);
