@@ -17,29 +17,48 @@ void import_fini(struct import *im)
 	buf_fini(&im->said);
 }
 
+/** Callers escape what people should see; whatever else is not printable can't end a line. @return line */
+static char *clean(char *line)
+{
+	for (char *c = line; *c != '\0'; c++) {
+		if ((unsigned char)*c < 0x20 || (unsigned char)*c >= 0x7f)
+			*c = '?';
+	}
+	return line;
+}
+
 void import_comment(struct import *im, const char *format, ...)
 {
-	char line[COMMENT_BYTES], shown[2 * COMMENT_BYTES];
+	char line[COMMENT_BYTES];
 	va_list args;
 	va_start(args, format);
 	(void)vsnprintf(line, sizeof(line), format, args); /* long ones are cut */
 	va_end(args);
-	(void)buf_printf(&im->text, "# %s\n", slice_escape(slice_of(line), shown, sizeof(shown)));
+	(void)buf_printf(&im->text, "# %s\n", clean(line));
+}
+
+/** A line on standard error, in the form of findings. */
+static void say(struct import *im, const char *place, const char *what, const char *why)
+{
+	char line[COMMENT_BYTES];
+	(void)snprintf(line, sizeof(line), "%s: %s: %s", place, what, why); /* long ones are cut */
+	(void)buf_printf(&im->said, "%s\n", clean(line));
 }
 
 void import_left_out(struct import *im, const char *place, struct slice what, const char *why)
 {
-	char shown[200];
+	char shown[200], text[256];
 	(void)slice_escape(what, shown, sizeof(shown));
-	im->left_out++;
-	(void)buf_printf(&im->said, "%s: warning: not imported: %s: %s\n", place, shown, why);
+	(void)snprintf(text, sizeof(text), "warning: not imported: %s", shown);
+	say(im, place, text, why);
 	import_comment(im, "not imported: %s: %s: %s", place, shown, why);
+	im->left_out++;
 }
 
 void import_refuse(struct import *im, const char *place, const char *why)
 {
 	if (!im->refused)
-		(void)buf_printf(&im->said, "%s: error: nothing was imported: %s\n", place, why);
+		say(im, place, "error: nothing was imported", why);
 	im->refused = true;
 }
 

@@ -257,8 +257,7 @@ static void write_host(struct import *im, const struct import_host *h)
 	}
 	(void)snprintf(statement, sizeof(statement), "%s %s", h->allow ? "allow" : "deny",
 		target_of(h, target, sizeof(target)));
-	import_comment(im, "%s: %s", h->place, slice_escape(h->written, shown, sizeof(shown)));
-	(void)buf_printf(&im->text, "%s\n", statement);
+	(void)buf_printf(&im->text, "%s  # %s\n", statement, h->place);
 	im->rules++;
 }
 

@@ -215,8 +215,11 @@ void import_smokescreen(struct import *im, const char *file, struct slice text)
 	}
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text.ptr, text.len);
 	if (yaml_parser_load(&parser, &s.document) != 1) {
+		bool alias = parser.context != NULL && strstr(parser.context, "alias") != NULL;
 		import_refuse(im, import_place(im, file, (unsigned)parser.problem_mark.line + 1),
-			parser.problem == NULL ? "this is no YAML" : parser.problem);
+			alias                            ? "quote a name that begins with * or &"
+				: parser.problem == NULL ? "this is no YAML"
+							 : parser.problem);
 	} else {
 		take_document(&s);
 		yaml_document_delete(&s.document);

@@ -178,7 +178,7 @@ static void take_acl(struct squid *q, const char *place, const struct slice *wor
 		add_ports(a, words + 3, count - 3);
 }
 
-/** What a word of an http_access line is for a request to port 443 of a public host. */
+/** What a word of an http_access line is for a request to port 443 of a public host. *ret: the acl, unless it is predefined. */
 static enum acl_kind judge_word(struct squid *q, struct slice word, struct acl **ret)
 {
 	static const char *const never[] = {"manager", "to_localhost", "to_linklocal"};
@@ -193,7 +193,7 @@ static enum acl_kind judge_word(struct squid *q, struct slice word, struct acl *
 	if (a == NULL && slice_equal(name, SLICE("all")))
 		kind = ACL_ALWAYS;
 	if (kind == ACL_PORTS)
-		kind = a->has_443 ? ACL_ALWAYS : ACL_NEVER;
+		kind = a->has_443 ? ACL_ALWAYS : ACL_OTHER;
 	*ret = a;
 	if (not )
 		return kind == ACL_ALWAYS ? ACL_NEVER : kind == ACL_NEVER ? ACL_ALWAYS : ACL_OTHER;
@@ -217,6 +217,7 @@ static void take_other(
 {
 	if (everything && !allow) {
 		q->ended = true;
+		import_comment(q->im, "the end: %s: %.*s", place, (int)line.len, line.ptr);
 	} else if (everything) {
 		import_refuse(q->im, place,
 			"it allows everything that no line before denies; write allow any with a ticket "
@@ -247,7 +248,12 @@ static void take_access(struct squid *q, const char *place, const struct slice *
 	for (size_t i = 2; i < count; i++) {
 		switch (judge_word(q, words[i], &a)) {
 		case ACL_NEVER:
-			import_comment(q->im, "never: %s: %.*s", place, (int)line.len, line.ptr);
+			if (allow && a != NULL)
+				import_left_out(
+					q->im, place, line, "it allows other ports than 443");
+			else
+				import_comment(
+					q->im, "never: %s: %.*s", place, (int)line.len, line.ptr);
 			return;
 		case ACL_ALWAYS:
 			break;
@@ -309,6 +315,8 @@ static void read_config(struct squid *q, struct slice text)
 
 static void finish_config(struct squid *q)
 {
+	if (q->im->refused)
+		return;
 	if (q->last_place == NULL)
 		import_left_out(q->im, q->file, SLICE("http_access"), "there is no such line");
 	else if (q->last_denies && !q->ended)

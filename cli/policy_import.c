@@ -10,6 +10,7 @@
 #include "common/file.h"
 #include "policy/bundle.h"
 #include "policy/format.h"
+#include "policy/source.h"
 #include "policy/value.h"
 
 #include <fcntl.h>
@@ -177,6 +178,11 @@ static int lay_out(struct import_run *run, const struct import_source *source, s
 		? -ENOMEM
 		: policy_format("import", buf_slice(&text), to, report);
 	buf_fini(&text);
+	if (r == 0 && buf_len(to) > POLICY_FILE_BYTES_MAX) {
+		import_refuse(im, source->name,
+			"what came out is larger than the 1 MiB that a policy file may have: split the list");
+		return -EFBIG;
+	}
 	return r == 0 ? check_loads(run, buf_slice(to)) : r;
 }
 

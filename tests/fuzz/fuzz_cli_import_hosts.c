@@ -1,0 +1,8 @@
+/* Hosts files and AdGuard lists from any bytes. */
+#include "tests/fuzz/import_fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	import_fuzz(import_hosts, data, size, false, false);
+	return 0;
+}

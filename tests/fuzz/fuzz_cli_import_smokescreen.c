@@ -1,0 +1,8 @@
+/* Smokescreen's YAML from any bytes. */
+#include "tests/fuzz/import_fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	import_fuzz(import_smokescreen, data, size, false, true);
+	return 0;
+}
