@@ -105,7 +105,7 @@ _eclusa() {
 		;;
 	policy)
 		if [ "$COMP_CWORD" -eq 2 ]; then
-			mapfile -t COMPREPLY < <(compgen -W 'lint test explain show diff suggest replay fmt sign verify import --help' -- "$current")
+			mapfile -t COMPREPLY < <(compgen -W 'lint test explain show diff suggest replay fmt sign verify import reload --help' -- "$current")
 		else
 			_eclusa_policy "$current" "$previous" "${COMP_WORDS[2]}"
 		fi

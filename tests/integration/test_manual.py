@@ -47,6 +47,12 @@ def test_every_finding_has_its_code_described():
     assert sorted(codes - described) == [] and sorted(described - codes) == []
 
 
+def test_every_finding_has_a_unit_test():
+    tests = source("tests/unit/test_policy_*.c")
+    codes = {code for line in re.findall(r"^\.It Li (.*)", section("LINT CODES"), re.M) for code in line.split(" , ")}
+    assert sorted(code for code in codes if f'"{code}"' not in tests and f":{code}" not in tests) == []
+
+
 def test_every_reason_that_is_described_exists():
     codes = set(re.findall(r'\{"((?:allow|deny|observe)\.[a-z-]+)"', source("common/reason.c")))
     named = set(re.findall(r"\b(?:allow|deny|observe)\.[a-z]+(?:-[a-z]+)*\b", section("REASONS")))
