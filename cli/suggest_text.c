@@ -68,29 +68,43 @@ static void expect_allow(struct writing *w, const struct suggest_leaf *leaf)
 	}
 }
 
-/** Something near that stays denied: another path, another method, another port. */
+/** A request near those of a rule: what is neither NULL nor 0 differs. */
+struct neighbour {
+	const char *path;
+	const char *method;
+	uint16_t port;
+};
+
+static const struct neighbour neighbours[] = {
+	{.path = "/not-suggested"},
+	{.path = "/not/suggested/at/all"},
+	{.method = "TRACE"},
+	{.method = "PURGE"},
+	{.port = 8},
+	{.port = 9},
+};
+
+/** The first neighbour that stays denied; of bytes that are not read only another port says something. */
 static void expect_deny(struct writing *w, const struct suggest_rule *rule)
 {
-	static const char *const paths[] = {"/not-suggested", "/not/suggested/at/all"};
-	static const char *const methods[] = {"TRACE", "PURGE"};
 	const struct suggest_leaf *leaf = rule->leaves[0];
 	struct suggest_request other = *w->s->requests[leaf->from];
-	char sampled[PATTERN_PATH_BYTES_MAX + 1];
-	sample(other.pattern, sampled);
 	bool requests = other.transport == POLICY_INSPECT;
-	for (size_t i = 0; i < array_size(paths) + array_size(methods) + 1; i++) {
-		char url[URL_BYTES];
-		size_t k = i - array_size(paths); /* of a method; wraps before the first */
-		bool path = i < array_size(paths);
-		bool port = i == array_size(paths) + array_size(methods);
-		struct slice method = path || port ? SLICE("GET") : slice_of(methods[k]);
-		if (path && leaf->method_count > 0)
-			method = leaf->methods[0];
-		if (port)
-			other.port = other.port == 8 ? 9 : 8; /* whatever nothing was asked of */
-		url_of(&other, path ? paths[i] : requests ? sampled : "/", false, url);
+	char path[PATTERN_PATH_BYTES_MAX + 1];
+	char url[URL_BYTES];
+	sample(requests ? other.pattern : "/", path);
+	for (size_t i = 0; i < array_size(neighbours); i++) {
+		const struct neighbour *n = &neighbours[i];
+		struct slice method = leaf->method_count > 0 ? leaf->methods[0] : SLICE("GET");
+		if (n->method != NULL)
+			method = slice_of(n->method);
+		if (n->port != 0)
+			other.port = n->port;
+		else if (!requests)
+			continue;
+		url_of(&other, n->path != NULL ? n->path : path, false, url);
 		enum reason reason = verdict(w, method, url);
-		if (reason_allows(reason) || (!requests && !port))
+		if (reason_allows(reason))
 			continue;
 		(void)buf_printf(w->expects, "expect deny %.*s %s code=%s\n", (int)method.len,
 			method.ptr, url, reason_code(reason));
