@@ -347,12 +347,14 @@ static void requests_of_a_window_and_uses_of_a_life_are_counted(void **state)
 static void a_repeated_request_counts_once(void **state)
 {
 	struct fixture *f = *state;
-	world_start(f, "max-uses=4 requests=4");
+	static char line[4000];
+	world_start(f, "max-uses=4 requests=4 up=7000");
+	(void)snprintf(line, sizeof(line), "GET /again?%03000u", 7U);
 	for (int i = 0; i < 2; i++) {
 		int fd = client_connect(f);
 		say(fd, request_of(f, "origin.test", "GET /last", ""));
 		wait_until_heard(f, "GET /last");
-		say(fd, request_of(f, "origin.test", "GET /again", "Connection: close\r\n"));
+		say(fd, request_of(f, "origin.test", line, "Connection: close\r\n"));
 		assert_true(client_drain(f, fd));
 		fd_close(&fd);
 		assert_int_equal(count_of(f->answer, "200 OK"), 2);
