@@ -75,10 +75,15 @@ int buf_append(struct buf *b, struct slice text)
 {
 	if (text.len == 0)
 		return b->failed ? -ENOBUFS : 0;
+	size_t limit = b->limit == 0 ? BUF_LIMIT_DEFAULT : b->limit;
 	char *room;
-	int r = buf_reserve(b, text.len, &room);
-	if (r < 0)
-		return r;
+	if (!b->failed && text.len <= b->capacity - b->end && buf_len(b) + text.len <= limit) {
+		room = b->data + b->end; /* as nearly always */
+	} else {
+		int r = buf_reserve(b, text.len, &room);
+		if (r < 0)
+			return r;
+	}
 	memcpy(room, text.ptr, text.len);
 	buf_grew(b, text.len);
 	return 0;

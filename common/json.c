@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#define KEY_BYTES ((size_t)60) /* of those that are put down at once */
+
 void json_open(struct json *j, struct buf *out)
 {
 	*j = (struct json){.out = out};
@@ -79,15 +81,21 @@ static size_t json_character(struct buf *out, struct slice text)
 	return len;
 }
 
+/** How many bytes at the front stand for themselves. */
+static size_t plain_length(struct slice text)
+{
+	size_t plain = 0;
+	while (plain < text.len && text.ptr[plain] >= 0x20 && text.ptr[plain] < 0x7f &&
+		text.ptr[plain] != '"' && text.ptr[plain] != '\\')
+		plain++;
+	return plain;
+}
+
 static void json_string(struct buf *out, struct slice value)
 {
 	(void)buf_append(out, SLICE("\""));
 	while (value.len > 0) {
-		size_t plain = 0;
-		while (plain < value.len && value.ptr[plain] >= 0x20 && value.ptr[plain] < 0x7f &&
-			value.ptr[plain] != '"' && value.ptr[plain] != '\\')
-			plain++;
-		size_t took = plain;
+		size_t plain = plain_length(value), took = plain;
 		if (plain > 0)
 			(void)buf_append(out, slice_part(value, 0, plain));
 		else
@@ -98,16 +106,42 @@ static void json_string(struct buf *out, struct slice value)
 	(void)buf_append(out, SLICE("\""));
 }
 
-/** Comma and key in front of a value. */
+/** Comma and key in front of a value. Most keys are short and plain: they are put down at once. */
 static void json_lead(struct json *j, const char *key)
 {
+	struct slice name = key == NULL ? (struct slice){0} : slice_of(key);
+	char whole[KEY_BYTES + 4];
+	size_t at = 0;
 	if (j->comma)
-		(void)buf_append(j->out, SLICE(","));
+		whole[at++] = ',';
+	j->comma = true;
+	if (key != NULL && name.len <= KEY_BYTES && plain_length(name) == name.len) {
+		whole[at++] = '"';
+		memcpy(whole + at, name.ptr, name.len);
+		at += name.len;
+		whole[at++] = '"';
+		whole[at++] = ':';
+		(void)buf_append(j->out, (struct slice){whole, at});
+		return;
+	}
+	(void)buf_append(j->out, (struct slice){whole, at});
 	if (key != NULL) {
-		json_string(j->out, slice_of(key));
+		json_string(j->out, name);
 		(void)buf_append(j->out, SLICE(":"));
 	}
-	j->comma = true;
+}
+
+static void json_digits(struct buf *out, uint64_t value, bool negative)
+{
+	char text[24];
+	size_t at = sizeof(text);
+	do {
+		text[--at] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value > 0);
+	if (negative)
+		text[--at] = '-';
+	(void)buf_append(out, (struct slice){text + at, sizeof(text) - at});
 }
 
 void json_object(struct json *j, const char *key)
@@ -150,13 +184,13 @@ void json_text(struct json *j, const char *key, const char *value)
 void json_uint(struct json *j, const char *key, uint64_t value)
 {
 	json_lead(j, key);
-	(void)buf_printf(j->out, "%llu", (unsigned long long)value);
+	json_digits(j->out, value, false);
 }
 
 void json_int(struct json *j, const char *key, int64_t value)
 {
 	json_lead(j, key);
-	(void)buf_printf(j->out, "%lld", (long long)value);
+	json_digits(j->out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, value < 0);
 }
 
 void json_bool(struct json *j, const char *key, bool value)

@@ -3,6 +3,7 @@
 #
 # policy: a decision beside a linear scan of all rules (policy_bench.c).
 # passage: MB/s of bytes that are passed on unread, and of inspected ones, beside none of ours (passage.py).
+# audit: making, writing and chaining, and verifying events, the last beside sha256sum (audit_bench.c).
 # start: what it costs to start a sandbox for `true`, beside bare fork+exec, bwrap and crun, in one run.
 # Interleaved, so that other load falls on all alike: read the ratios. N=60 rounds, GAP_MS=0 between starts.
 #
@@ -21,14 +22,15 @@ passage() { # in namespaces that end with it, and its servers with them
 	rm -rf "$folder"
 }
 if [ -z "${BENCH_INSIDE:-}" ]; then
-	[ $# -gt 0 ] || set -- policy passage start
+	[ $# -gt 0 ] || set -- policy passage audit start
 	wants_start=
 	for name in "$@"; do
 		case $name in
 		policy) "$BUILD/tests/policy_bench" ;;
 		passage) passage ;;
+		audit) "$BUILD/tests/audit_bench" ;;
 		start) wants_start=1 ;;
-		*) echo "bench: there is no '$name'; there are policy, passage and start" >&2; exit 2 ;;
+		*) echo "bench: there is no '$name'; there are policy, passage, audit and start" >&2; exit 2 ;;
 		esac
 	done
 	[ -n "$wants_start" ] || exit 0
