@@ -93,6 +93,31 @@ static void a_use_line_narrows(void **state)
 	}
 }
 
+/** Of several rules each has the lower of its own and the line's; the group itself stays as it was. */
+static void each_rule_keeps_what_is_lower(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *profile;
+		const char *id;
+		uint64_t up_bytes;
+	} wanted[] = {
+		{"p", "low", 1024}, {"p", "high", 3072}, {"q", "low", 1024}, {"q", "high", 5120}};
+	struct policy *policy =
+		policy_setup("policy 1\n[group g]\n"
+			     "allow a.test up=1k id=low\nallow b.test up=5k id=high\n"
+			     "[profile p]\nuse g up=3k\n[profile q]\nuse g\n");
+	for (size_t i = 0; i < array_size(wanted); i++) {
+		const struct profile *p = policy_setup_profile(policy, wanted[i].profile);
+		for (size_t r = 0; r < p->rule_count; r++) {
+			const struct rule *rule = &p->rules[r]->rule;
+			if (strcmp(rule->id, wanted[i].id) == 0)
+				assert_int_equal(rule->budget.up_bytes, wanted[i].up_bytes);
+		}
+	}
+	policy_free(policy);
+}
+
 static void a_use_line_never_widens(void **state)
 {
 	(void)state;
@@ -111,6 +136,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_use_line_narrows),
+		cmocka_unit_test(each_rule_keeps_what_is_lower),
 		cmocka_unit_test(a_use_line_never_widens),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
