@@ -107,6 +107,15 @@ static enum flow_progress passage_end(struct flow *f)
 	return flow_over(f, client ? "the client went away" : "the host ended the connection");
 }
 
+/** Whether nothing more can pass, or what is left of a cut connection is through. */
+static bool passage_is_over(const struct passage *p, bool progress)
+{
+	/* Of a stream that is broken nothing more comes, and nothing more gets to it. */
+	bool dead = (p->up.cut && p->up.from->broken) || (p->down.cut && p->down.from->broken);
+	bool drained = p->ending && !progress && lane_waiting(p->up.cut ? &p->down : &p->up) == 0;
+	return dead || drained || (p->up.over && p->down.over);
+}
+
 enum flow_progress flow_step_passage(struct flow *f)
 {
 	struct passage *p = &f->passage;
@@ -120,15 +129,18 @@ enum flow_progress flow_step_passage(struct flow *f)
 	if (is_spent(&p->down, down_room(f)))
 		return flow_use_spent(f, BUDGET_DOWN);
 	bool progress = passage_turn(f);
-	/* Of a stream that is broken nothing more comes, and nothing more gets to it. */
-	bool dead = (p->up.cut && f->client->broken) || (p->down.cut && f->upstream->broken);
-	if (dead || (p->up.over && p->down.over))
+	if (!p->ending && (p->up.cut || p->down.cut)) {
+		p->ending = true;
+		flow_deadline(f, f->worker->limits.linger_ms);
+	}
+	if (passage_is_over(p, progress))
 		return passage_end(f);
 	lane_watch(&p->up);
 	lane_watch(&p->down);
 	if (!progress)
 		return FLOW_WAIT;
-	flow_deadline(f, f->worker->limits.idle_ms);
+	if (!p->ending)
+		flow_deadline(f, f->worker->limits.idle_ms);
 	return FLOW_AGAIN;
 }
 
@@ -145,6 +157,8 @@ void flow_passage_drop(struct flow *f)
 
 enum flow_progress flow_passage_expired(struct flow *f)
 {
+	if (f->passage.ending)
+		return passage_end(f);
 	return flow_reset(
 		f, REASON_ERROR_TIMEOUT, "cut: nothing passed in either direction for too long");
 }

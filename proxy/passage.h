@@ -8,6 +8,7 @@
 
 struct passage {
 	struct lane up, down;
+	bool ending; /* one direction was cut: the other has linger_ms for what is on its way */
 	bool opening_seen;      /* the client's first bytes were judged, or need not be */
 	struct opening opening; /* of a tcp rule's client */
 	struct hello_scan scan; /* of a spliced client's next hello */
