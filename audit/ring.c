@@ -285,6 +285,24 @@ static int ring_peek_spilled(struct audit_ring *ring, char *storage, struct audi
 	return slot_copy(ring, slot, storage, ret) ? 1 : -EBADMSG;
 }
 
+/** The line at a position below the head; *ret_next: where the one behind it is. @return 1 or -EBADMSG. */
+static int ring_read(const struct audit_ring *ring, uint64_t tail, uint64_t head, char *storage,
+	struct audit_entry *ret, uint64_t *ret_next)
+{
+	struct ring_record record;
+	if (head - tail > AUDIT_RING_BYTES || head - tail < sizeof(record))
+		return -EBADMSG;
+	ring_copy_out(ring->file, tail, &record, sizeof(record));
+	struct audit_entry entry = {
+		.line = {storage, record.len}, .metadata_end = record.metadata_end};
+	if (!entry_valid(entry) || record_size(record.len) > head - tail)
+		return -EBADMSG;
+	ring_copy_out(ring->file, tail + sizeof(record), storage, record.len);
+	*ret_next = tail + record_size(record.len);
+	*ret = entry;
+	return 1;
+}
+
 int audit_ring_peek(
 	struct audit_ring *ring, char *storage, size_t capacity, struct audit_entry *ret)
 {
@@ -295,18 +313,18 @@ int audit_ring_peek(
 	if (head == tail)
 		return ring_peek_spilled(ring, storage, ret);
 	ring->peeked_next = head; /* left behind as a whole if it is no line */
-	struct ring_record record;
-	if (head - tail > AUDIT_RING_BYTES || head - tail < sizeof(record))
-		return -EBADMSG;
-	ring_copy_out(ring->file, tail, &record, sizeof(record));
-	struct audit_entry entry = {
-		.line = {storage, record.len}, .metadata_end = record.metadata_end};
-	if (!entry_valid(entry) || record_size(record.len) > head - tail)
-		return -EBADMSG;
-	ring_copy_out(ring->file, tail + sizeof(record), storage, record.len);
-	ring->peeked_next = tail + record_size(record.len);
-	*ret = entry;
-	return 1;
+	return ring_read(ring, tail, head, storage, ret, &ring->peeked_next);
+}
+
+int audit_ring_peek_more(
+	struct audit_ring *ring, char *storage, size_t capacity, struct audit_entry *ret)
+{
+	assert(capacity >= AUDIT_LINE_BYTES_MAX);
+	uint64_t tail = ring->peeked_next;
+	uint64_t head = atomic_load_explicit(&ring->file->head, memory_order_acquire);
+	bool more = ring->peeked_slot < 0 && head != tail &&
+		ring_read(ring, tail, head, storage, ret, &ring->peeked_next) == 1;
+	return more ? 1 : 0; /* what is no line is found by the next peek */
 }
 
 void audit_ring_advance(struct audit_ring *ring)

@@ -55,6 +55,9 @@ bool audit_ring_has_room(struct audit_ring *ring);
 int audit_ring_peek(
 	struct audit_ring *ring, char *storage, size_t capacity, struct audit_entry *ret);
 void audit_ring_advance(struct audit_ring *ring);
+/** After a peek that gave a line: the one behind it, which the next advance() then leaves behind as well. @return 1, or 0: none that can be had so. */
+int audit_ring_peek_more(
+	struct audit_ring *ring, char *storage, size_t capacity, struct audit_entry *ret);
 /** Consumer, once the producer is dead: the next open decision, removed from its slot. @return 1 or 0. */
 int audit_ring_take_open(
 	struct audit_ring *ring, char *storage, size_t capacity, struct audit_entry *ret);

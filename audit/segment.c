@@ -13,6 +13,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -21,6 +22,7 @@
 
 #define LOCK_WAIT_NS   (2 * NS_PER_SEC)
 #define LOCK_RETRY_NS  NS_PER_MS
+#define BATCH_BYTES    ((size_t)64 << 10)
 #define TAIL_BYTES     ((size_t)4 * AUDIT_LINE_BYTES_MAX) /* looked at to find the last line */
 #define DEVICE_BYTES   256
 #define BOOT_ID_BYTES  40
@@ -37,6 +39,7 @@ struct audit_segment {
 	char device[DEVICE_BYTES]; /* ,"device":{...} */
 	char boot[BOOT_ID_BYTES];
 	struct buf line;
+	struct buf batch; /* lines on their way into one write() */
 };
 
 /** Where open decisions are completed. */
@@ -265,6 +268,7 @@ int audit_segment_attach(int fd, const char *chain, struct audit_segment **ret, 
 		return failure_errno(why, -ENOMEM, "audit segment");
 	s->fd = fd;
 	buf_init(&s->line, AUDIT_LINE_BYTES_MAX);
+	buf_init(&s->batch, BATCH_BYTES + AUDIT_LINE_BYTES_MAX);
 	segment_device(s);
 	segment_boot(s);
 	int r = chain == NULL ? 0 : chain_start(&s->chain, chain);
@@ -294,6 +298,7 @@ void audit_segment_free(struct audit_segment *s)
 	if (s == NULL)
 		return;
 	buf_fini(&s->line);
+	buf_fini(&s->batch);
 	free(s);
 }
 
@@ -450,24 +455,75 @@ static int segment_put_loss(struct audit_segment *s, uint64_t count)
 	return segment_put_event(s, &lost);
 }
 
+/** A line goes into the batch, and the chain on behind it. @return 0, -EBADMSG, -ENOBUFS. */
+static int batch_add(struct audit_segment *s, struct audit_entry entry)
+{
+	char hash[DIGEST_TEXT_BYTES];
+	if (!entry_well_formed(entry))
+		return -EBADMSG;
+	int r = segment_compose(s, entry, ENTRY_PLAIN, hash);
+	if (r == 0)
+		r = buf_append(&s->batch, buf_slice(&s->line));
+	if (r == 0)
+		segment_advance(s, hash);
+	return r;
+}
+
+/**
+ * From the oldest finished line on, at most @most and as many as one write() takes: all of them or none are written. *ret_error: what is wrong
+ * with the oldest one, when it is no line. @return lines or negative errno.
+ */
+static int drain_batch(
+	struct audit_segment *s, struct audit_ring *ring, char *storage, int most, int *ret_error)
+{
+	struct chain before = s->chain;
+	struct audit_entry entry;
+	int lines = 0;
+	buf_clear(&s->batch);
+	int r = audit_ring_peek(ring, storage, AUDIT_LINE_BYTES_MAX, &entry);
+	*ret_error = r < 0 ? r : 0;
+	while (r > 0) {
+		*ret_error = batch_add(s, entry);
+		if (*ret_error < 0)
+			break;
+		lines++;
+		r = lines == most || buf_len(&s->batch) >= BATCH_BYTES
+			? 0
+			: audit_ring_peek_more(ring, storage, AUDIT_LINE_BYTES_MAX, &entry);
+	}
+	if (lines > 0 && *ret_error < 0) { /* once more without it: then it is the oldest */
+		s->chain = before;
+		return drain_batch(s, ring, storage, lines, ret_error);
+	}
+	r = lines == 0 ? 0 : segment_write(s, buf_slice(&s->batch));
+	if (r < 0) {
+		s->chain = before;
+		return r;
+	}
+	if (lines > 0)
+		audit_ring_advance(ring);
+	return lines;
+}
+
 /** Finished lines, oldest first. @return lines or negative errno. */
 static int drain_finished(struct audit_segment *s, struct audit_ring *ring, char *storage)
 {
 	int lines = 0;
 	for (;;) {
-		struct audit_entry entry;
-		int r = audit_ring_peek(ring, storage, AUDIT_LINE_BYTES_MAX, &entry);
-		if (r == 0)
-			return lines;
-		if (r > 0)
-			r = segment_put(s, entry, ENTRY_PLAIN);
-		if (r == -EBADMSG || r == -ENOBUFS)
-			r = segment_put_loss(
-				s, 1); /* what can't be a line is left behind, and said */
+		int error;
+		int r = drain_batch(s, ring, storage, INT_MAX, &error);
 		if (r < 0)
 			return r;
-		audit_ring_advance(ring);
-		lines++;
+		lines += r;
+		if (error < 0) { /* what can't be a line is left behind, and said */
+			r = segment_put_loss(s, 1);
+			if (r < 0)
+				return r;
+			audit_ring_advance(ring);
+			lines++;
+		} else if (r == 0) {
+			return lines;
+		}
 	}
 }
 
