@@ -5,6 +5,7 @@
 #ifndef ECLUSA_CLI_IMPORT_H
 #define ECLUSA_CLI_IMPORT_H
 
+#include "common/address.h"
 #include "common/buf.h"
 #include "common/failure.h"
 #include "policy/arena.h"
@@ -25,6 +26,8 @@ struct import {
 	size_t left_out; /* that could not be said */
 	bool observe;    /* the open profile lets pass what it does not allow */
 	bool refused;    /* taken apart the whole would mean something else: nothing is written */
+	/** Addresses of a name, at most @max of them; NULL: none is looked up. */
+	size_t (*look_up)(const char *name, struct address *to, size_t max);
 	/** Read what a source names; NULL: sources may name nothing. @return 0 or a negative errno. */
 	int (*read)(const char *path, struct buf *to);
 };

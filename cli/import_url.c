@@ -56,20 +56,50 @@ const char *import_url_format(const struct import_url *u, char *to, size_t capac
 	return to;
 }
 
+#define ADDRESSES_MAX 16
+
+/** A mirror inside a company has addresses that are not public: " addr=" with those it has now, or nothing. */
+static void open_addresses(
+	struct import *im, const char *place, const struct import_url *u, char to[static 1024])
+{
+	struct address found[ADDRESSES_MAX];
+	char text[ADDRESS_TEXT_BYTES];
+	size_t used = 0;
+	to[0] = '\0';
+	size_t count = im->look_up == NULL ? 0 : im->look_up(u->host.name, found, ADDRESSES_MAX);
+	if (im->look_up != NULL && count == 0)
+		import_comment(im, "%s: %s has no address here", place, u->host.name);
+	for (size_t i = 0; i < count; i++) {
+		enum address_class class = address_classify(&found[i]);
+		if (class == ADDRESS_PUBLIC)
+			continue;
+		bool opens = class == ADDRESS_PRIVATE || class == ADDRESS_SPECIAL;
+		import_comment(im, "%s: %s is at %s (%s)%s", place, u->host.name,
+			address_format(&found[i], text), address_class_name(class),
+			opens ? "" : ", which an import does not open");
+		if (!opens) /* no answer of a name server opens this machine or its provider's services */
+			continue;
+		used += (size_t)snprintf(to + used, 1024 - used, "%s%s/%d",
+			used == 0 ? " addr=" : ",", text,
+			found[i].family == 4 ? 32 : 128); /* 16 of at most 50 bytes */
+	}
+}
+
 bool import_url_rule(
 	struct import *im, const char *place, const struct import_url *u, const char *attributes)
 {
-	char statement[2048], port[16] = "", scheme[16] = "";
+	char statement[3072], addresses[1024], port[16] = "", scheme[16] = "";
 	if (u->host.kind == HOST_ADDRESS) {
 		import_left_out(
 			im, place, slice_of(u->host.name), "an address; write an ip: rule for it");
 		return false;
 	}
+	open_addresses(im, place, u, addresses);
 	if (u->port != 443)
 		(void)snprintf(port, sizeof(port), ":%u", u->port);
 	if (u->tls == (u->port == 80))
 		(void)snprintf(scheme, sizeof(scheme), " scheme=%s", u->tls ? "https" : "http");
-	(void)snprintf(statement, sizeof(statement), "allow %s%s GET,HEAD %s/**%s %s", u->host.name,
-		port, u->path, scheme, attributes);
+	(void)snprintf(statement, sizeof(statement), "allow %s%s GET,HEAD %s/**%s%s %s",
+		u->host.name, port, u->path, scheme, addresses, attributes);
 	return import_rule(im, place, statement);
 }

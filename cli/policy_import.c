@@ -14,6 +14,7 @@
 #include "policy/value.h"
 
 #include <fcntl.h>
+#include <netdb.h>
 #include <stdio.h>
 
 #define PROFILE "imported"
@@ -37,6 +38,21 @@ struct import_source {
 static int read_file(const char *path, struct buf *to)
 {
 	return file_read(AT_FDCWD, path, IMPORT_BYTES_MAX, to);
+}
+
+/** As the user's own tools would find them; the resolver of the system waits as long as it is set to. */
+static size_t look_up(const char *name, struct address *to, size_t max)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	struct addrinfo *found = NULL;
+	size_t count = 0;
+	uint16_t port;
+	if (getaddrinfo(name, NULL, &hints, &found) != 0)
+		return 0;
+	for (const struct addrinfo *a = found; a != NULL && count < max; a = a->ai_next)
+		count += address_from_sockaddr(a->ai_addr, &to[count], &port) == 0;
+	freeaddrinfo(found);
+	return count;
 }
 
 /** Room for one more source. */
@@ -75,7 +91,7 @@ static int ask_apt(struct import_run *run, struct failure *why)
 	return ask(run, &apt, "apt-get indextargets", import_apt, why);
 }
 
-/** What is set, and with --online where a file would come from: pip asks its index for a package that every index has. */
+/** What is set, and with --online where a file would come from: pip then asks its index for a package that every index has. */
 static int ask_pip(struct import_run *run, struct failure *why)
 {
 	static const char *const help[] = {"pip", "install", "--help", NULL};
@@ -88,8 +104,11 @@ static int ask_pip(struct import_run *run, struct failure *why)
 	int r = ask(run, &tools[0], "pip install --help", import_pip_help, why);
 	if (r == 0)
 		r = ask(run, &tools[1], "pip config list", import_pip_config, why);
-	if (r == 0 && run->words->online)
-		r = ask(run, &tools[2], "pip install --dry-run --report", import_pip_report, why);
+	struct failure offline = {0}; /* what is set holds all the same */
+	static const char place[] = "pip install --dry-run --report";
+	if (r == 0 && run->words->online &&
+		ask(run, &tools[2], place, import_pip_report, &offline) < 0)
+		import_left_out(&run->import, place, SLICE("the host of the files"), offline.text);
 	return r;
 }
 
@@ -224,8 +243,8 @@ static int usage_wrong(const struct policy_words *w, const struct import_source 
 			"this source is asked itself, and no file is read: ", source->name);
 	if (source->read != NULL && w->word_count > 1 && source->read != import_hosts)
 		return policy_usage("one file at a time of ", source->name);
-	if (w->online && source->ask != ask_pip)
-		return policy_usage("--online is for --from pip", "");
+	if (w->online && source->ask == NULL)
+		return policy_usage("--online is for npm, pip and apt, not for ", source->name);
 	if (w->profile != NULL && value_name(slice_of(w->profile)) != NULL)
 		return policy_usage("no name of a profile: ", w->profile);
 	return 0;
@@ -247,6 +266,7 @@ int policy_import(const struct policy_words *words)
 		.text = {.limit = POLICY_OUTPUT_BYTES_MAX},
 		.said = {.limit = POLICY_OUTPUT_BYTES_MAX},
 		.read = read_file,
+		.look_up = words->online ? look_up : NULL,
 	};
 	int r = import_all(run, source, &why);
 	(void)file_write_all(

@@ -118,7 +118,10 @@ class Tools:
         return path
 
     def ask(self, source, *words, env=None, **options):
-        return tool("import", "--from", source, *words, env={**self.env, **(env or {})}, cwd=self.home, **options)
+        """In a network namespace without a way out, where the test may make one: no name is asked of a real server."""
+        alone = [shutil.which("unshare"), "--net", "--"] if os.getuid() == 0 else []
+        return subprocess.run([*alone, program(), "policy", "import", "--from", source, *map(str, words)], capture_output=True, text=True,
+                              timeout=100, check=False, env={**self.env, **(env or {})}, cwd=self.home, **options)
 
 
 @pytest.fixture(name="tools")
@@ -149,8 +152,22 @@ def test_tools_are_asked_for_what_they_use(tools, tmp_path):
         text = (tmp_path / f"{source}.allow").read_text()
         assert all(line in text for line in lines) and "secret" not in text and "files.example" not in text, text
         assert_good(tmp_path / f"{source}.allow")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs a network namespace, so that no name is asked of a real server")
+def test_online_asks_pip_for_the_files_and_looks_names_up(tools):
+    tools.write("pip", PIP)
     done = tools.ask("pip", "--online")
     assert done.returncode == 0 and "allow files.example GET,HEAD /packages/** id=pip-files" in done.stdout
+    assert "index.example has no address here" in done.stdout
+    tools.write("pip", PIP.replace("*--report*) echo", "*--report*) echo offline >&2; exit 1; echo"))
+    done = tools.ask("pip", "--online")
+    assert done.returncode == 1 and "allow index.example" in done.stdout
+    assert "not imported: the host of the files: pip failed: offline" in done.stderr
+    tools.write("npm", NPM.replace("npm.example", "localhost"))
+    done = tools.ask("npm", "--online")
+    assert done.returncode == 0 and "localhost is at 127.0.0.1 (loopback), which an import does not open" in done.stdout
+    assert "addr=" not in done.stdout
 
 
 def test_a_tool_gets_few_variables_and_no_input(tools):

@@ -159,6 +159,34 @@ static void repositories_of_apt(void **state)
 	check(import_apt, "", 0, false, (const char *const[]){"!\nallow", NULL});
 }
 
+static size_t look_up(const char *name, struct address *to, size_t max)
+{
+	static const char *const addresses[] = {
+		"10.1.2.3", "8.8.8.8", "169.254.169.254", "127.0.0.1", "fd00::1"};
+	if (strcmp(name, "npm.test") != 0 || max < array_size(addresses))
+		return 0;
+	for (size_t i = 0; i < array_size(addresses); i++)
+		assert_int_equal(address_parse(slice_of(addresses[i]), &to[i]), 0);
+	return array_size(addresses);
+}
+
+static void a_mirror_inside_is_opened_and_nothing_worse(void **state)
+{
+	struct import im = {.profile = "p", .look_up = look_up};
+	(void)state;
+	import_npm(&im, "tool",
+		SLICE("{\"registry\":\"https://npm.test/\",\"@s:registry\":\"https://gone.test\"}"));
+	auto_free char *text = slice_dup(buf_slice(&im.text));
+	assert_non_null(
+		strstr(text, "allow npm.test GET,HEAD /** addr=10.1.2.3/32,fd00::1/128 enc-slash"));
+	assert_non_null(strstr(
+		text, "npm.test is at 169.254.169.254 (metadata), which an import does not open"));
+	assert_non_null(strstr(text, "allow gone.test GET,HEAD /** enc-slash"));
+	assert_non_null(strstr(text, "gone.test has no address here"));
+	policy_free(import_compile(&im));
+	import_fini(&im);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,6 +194,7 @@ int main(void)
 		cmocka_unit_test(registries_of_npm),
 		cmocka_unit_test(indexes_of_pip),
 		cmocka_unit_test(repositories_of_apt),
+		cmocka_unit_test(a_mirror_inside_is_opened_and_nothing_worse),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
