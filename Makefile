@@ -109,16 +109,18 @@ install: all
 		$(DOC_FOLDERS:%=$(DESTDIR)$(DOCDIR)/%)
 	install -m 0755 $(BUILD)/eclusa $(DESTDIR)$(BINDIR)/eclusa
 	install -m 0755 $(BUILD)/eclusa-netd $(BUILD)/eclusa-proxy $(DESTDIR)$(LIBEXECDIR)/
+	ln -sf $(LIBEXECDIR)/eclusa-proxy $(DESTDIR)$(BINDIR)/eclusa-proxy
 	$(foreach page,$(MANUAL),install -D -m 0644 $(page) $(DESTDIR)$(call installed_page,$(page)) &&) true
 	for page in $(DOC_PAGES); do install -m 0644 $$page $(DESTDIR)$(DOCDIR)/$$page || exit 1; done
 	for file in $(ALLOWLISTS); do install -D -m 0644 $$file $(DESTDIR)$(DATADIR)/$$file || exit 1; done
 	install -m 0644 packaging/completion/eclusa.bash $(DESTDIR)$(COMPLETIONDIR)/eclusa
+	install -m 0644 packaging/completion/eclusa-proxy.bash $(DESTDIR)$(COMPLETIONDIR)/eclusa-proxy
 # With the PREFIX and DESTDIR of the install. What is not of this version stays, and so do audit logs.
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/eclusa $(DESTDIR)$(LIBEXECDIR)/eclusa-netd $(DESTDIR)$(LIBEXECDIR)/eclusa-proxy \
 		$(foreach page,$(MANUAL),$(DESTDIR)$(call installed_page,$(page))) \
 		$(DOC_PAGES:%=$(DESTDIR)$(DOCDIR)/%) $(ALLOWLISTS:%=$(DESTDIR)$(DATADIR)/%) \
-		$(DESTDIR)$(COMPLETIONDIR)/eclusa
+		$(DESTDIR)$(COMPLETIONDIR)/eclusa $(DESTDIR)$(COMPLETIONDIR)/eclusa-proxy $(DESTDIR)$(BINDIR)/eclusa-proxy
 	for folder in $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(DATADIR)/allowlists/common $(DESTDIR)$(DATADIR)/allowlists \
 		$(DESTDIR)$(DATADIR) \
 		$(DOC_FOLDERS:%=$(DESTDIR)$(DOCDIR)/%) $(DESTDIR)$(DOCDIR); do \

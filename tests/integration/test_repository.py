@@ -139,7 +139,7 @@ def test_install_puts_everything_below_destdir(tmp_path):
     assert done.returncode == 0, done.stderr
     found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert {"usr/bin/eclusa", "usr/local/libexec/eclusa/eclusa-netd", "usr/local/libexec/eclusa/eclusa-proxy",
-            "usr/share/man/man1/eclusa-run.1", "usr/share/doc/eclusa/README.md",
+            "usr/share/man/man1/eclusa-run.1", "usr/share/man/man8/eclusa-proxy.8", "usr/share/doc/eclusa/README.md",
             "usr/share/bash-completion/completions/eclusa"} <= found
     version = run(str(tmp_path / "usr/bin/eclusa"), "--version")
     assert version.returncode == 0
@@ -181,6 +181,19 @@ def test_every_option_is_in_the_manual_and_the_completion(command, known):
     missing = [option for option in sorted(options) if not re.search(rf"(Fl|\|) (\w , )?-{option[2:]}\b", page)]
     assert missing == []
     assert [option for option in sorted(options) if option not in completion] == []
+
+
+def test_every_option_of_the_proxy_is_in_its_manual_and_completion():
+    shown = run(f"{BUILD}/eclusa-proxy", "--help")
+    assert shown.returncode == 0
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", shown.stdout))
+    assert {"--listen", "--state-dir", "--ca-key"} <= options
+    page = (ROOT / "docs/man/eclusa-proxy.8").read_text()
+    completion = (ROOT / "packaging/completion/eclusa-proxy.bash").read_text()
+    assert [option for option in sorted(options) if f"Fl {option[1:]}" not in page] == []
+    assert [option for option in sorted(options) if option not in completion] == []
+    described = set(re.findall(r"Fl -([a-z][a-z-]*)", page))
+    assert sorted(described - {option[2:] for option in options}) == []
 
 
 def sources(*patterns):

@@ -1,0 +1,25 @@
+# bash completion for eclusa-proxy(8).
+# shellcheck shell=bash
+
+_eclusa_proxy() {
+	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+	COMPREPLY=()
+	case $previous in
+	--policy | --trust | --state-dir | --ca | --ca-key | --ca-out | --upstream-ca | --hosts | --audit-dir)
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$current")
+		return
+		;;
+	--listen)
+		mapfile -t COMPREPLY < <(compgen -W '127.0.0.1:3128' -- "$current")
+		return
+		;;
+	--profile | --resolver)
+		return
+		;;
+	esac
+	mapfile -t COMPREPLY < <(compgen -W '--listen --remote-clients --policy --profile --trust --watch --state-dir --ca-out
+		--ca --ca-key --upstream-ca --hosts --resolver --audit-dir --help --version' -- "$current")
+}
+
+complete -F _eclusa_proxy eclusa-proxy
