@@ -43,7 +43,7 @@ int chain_seal(const struct chain *c, const char *closing, struct buf *line,
 	int r = digest_of(buf_slice(line), ret_hash);
 	if (r < 0)
 		return r;
-	(void)buf_append_text(line, HASH_FIELD + 1);
+	(void)buf_append_text(line, &HASH_FIELD[1]); /* its quote is there */
 	(void)buf_append(line, (struct slice){ret_hash, HEX_BYTES});
 	(void)buf_append_text(line, "\"");
 	(void)buf_append_text(line, closing);

@@ -1,14 +1,15 @@
 /* See checkpoint.h. The text that is signed is lines of words, so that a person can make it again with printf and check it with openssl. */
 #include "audit/checkpoint.h"
 
+#include "audit/reader.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <sys/timex.h>
 
 #define TEXT_BYTES 512
+#define PREFIX     "unmapped.eclusa.checkpoint."
 
 static const char *const clock_names[] = {
 	[CHECKPOINT_CLOCK_UNKNOWN] = "unknown",
@@ -70,58 +71,49 @@ int checkpoint_verify(const struct checkpoint *c, const struct sign_public *key)
 }
 
 /** @return 0 or -EBADMSG: no text there, or a longer one. An absent one is "" if @optional. */
-static int read_text(json_t *from, const char *key, bool optional, char *to, size_t capacity)
+static int read_text(
+	const struct audit_line *from, const char *path, bool optional, char *to, size_t capacity)
 {
-	json_t *value = json_object_get(from, key);
-	if (value == NULL && optional) {
+	struct slice text = audit_line_text(from, path);
+	if (text.ptr == NULL && optional) {
 		to[0] = '\0';
 		return 0;
 	}
-	const char *text = json_string_value(value);
-	return text == NULL || slice_copy(slice_of(text), to, capacity) < 0 ? -EBADMSG : 0;
+	bool is_one = text.ptr != NULL && slice_find(text, '\0') < 0;
+	return is_one && slice_copy(text, to, capacity) == 0 ? 0 : -EBADMSG;
 }
 
-static int read_number(json_t *from, const char *key, uint64_t max, uint64_t *ret)
+static int read_signature(
+	const struct audit_line *from, unsigned char to[static SIGN_SIGNATURE_BYTES])
 {
-	json_t *value = json_object_get(from, key);
-	json_int_t number = json_integer_value(value);
-	if (!json_is_integer(value) || number < 0 || (uint64_t)number > max)
-		return -EBADMSG;
-	*ret = (uint64_t)number;
-	return 0;
-}
-
-static int read_signature(json_t *from, unsigned char to[static SIGN_SIGNATURE_BYTES])
-{
-	char text[2 * SIGN_SIGNATURE_BYTES + 1];
-	if (read_text(from, "signature", false, text, sizeof(text)) < 0 ||
-		strlen(text) != 2 * SIGN_SIGNATURE_BYTES)
+	struct slice text = audit_line_text(from, PREFIX "signature");
+	if (text.len != 2 * (size_t)SIGN_SIGNATURE_BYTES)
 		return -EBADMSG;
 	for (size_t i = 0; i < SIGN_SIGNATURE_BYTES; i++) {
 		uint64_t byte;
-		if (slice_hex((struct slice){text + 2 * i, 2}, UINT8_MAX, &byte) < 0)
+		if (slice_hex(slice_part(text, 2 * i, 2 * i + 2), UINT8_MAX, &byte) < 0)
 			return -EBADMSG;
 		to[i] = (unsigned char)byte;
 	}
 	return 0;
 }
 
-static int read_object(json_t *from, struct checkpoint *c)
+static int read_visit(void *arg, const struct audit_line *from)
 {
+	struct checkpoint *c = arg;
 	char clock[16];
-	uint64_t error;
-	if (read_text(from, "of", false, c->chain, sizeof(c->chain)) < 0 ||
-		read_text(from, "head", false, c->head, sizeof(c->head)) < 0 ||
-		read_text(from, "policy", true, c->policy, sizeof(c->policy)) < 0 ||
-		read_text(from, "clock", false, clock, sizeof(clock)) < 0 ||
-		read_text(from, "key", true, c->key, sizeof(c->key)) < 0 ||
-		read_number(from, "first", UINT64_MAX, &c->first) < 0 ||
-		read_number(from, "last", UINT64_MAX, &c->last) < 0 ||
-		read_number(from, "time", UINT64_MAX, &c->time_ms) < 0 ||
-		read_number(from, "clock_error_us", UINT32_MAX, &error) < 0)
+	uint64_t error = audit_line_number_at(from, PREFIX "clock_error_us");
+	c->first = audit_line_number_at(from, PREFIX "first");
+	c->last = audit_line_number_at(from, PREFIX "last");
+	c->time_ms = audit_line_number_at(from, PREFIX "time");
+	if (read_text(from, PREFIX "of", false, c->chain, sizeof(c->chain)) < 0 ||
+		read_text(from, PREFIX "head", false, c->head, sizeof(c->head)) < 0 ||
+		read_text(from, PREFIX "policy", true, c->policy, sizeof(c->policy)) < 0 ||
+		read_text(from, PREFIX "clock", false, clock, sizeof(clock)) < 0 ||
+		read_text(from, PREFIX "key", true, c->key, sizeof(c->key)) < 0 || c->first == 0 ||
+		c->last == 0 || error > UINT32_MAX)
 		return -EBADMSG;
 	c->clock_error_us = (uint32_t)error;
-	c->clock = CHECKPOINT_CLOCK_UNKNOWN;
 	for (uint32_t i = 0; i < array_size(clock_names); i++)
 		c->clock = strcmp(clock, clock_names[i]) == 0 ? i : c->clock;
 	return c->key[0] == '\0' ? 0 : read_signature(from, c->signature);
@@ -129,13 +121,11 @@ static int read_object(json_t *from, struct checkpoint *c)
 
 int checkpoint_read(struct slice line, struct checkpoint *ret)
 {
-	struct checkpoint c = {0};
-	json_t *event = json_loadb(line.ptr, line.len, JSON_REJECT_DUPLICATES, NULL);
-	json_t *ours = json_object_get(json_object_get(event, "unmapped"), "eclusa");
-	json_t *object = json_object_get(ours, "checkpoint");
-	int r = object == NULL ? -EBADMSG : read_object(object, &c);
-	json_decref(event);
-	if (r == 0)
-		*ret = c;
-	return r;
+	struct checkpoint c = {.clock = CHECKPOINT_CLOCK_UNKNOWN};
+	struct audit_read read = {.visit = read_visit, .arg = &c};
+	int r = audit_read_line(&read, line);
+	if (r < 0 || read.lines == 0)
+		return -EBADMSG;
+	*ret = c;
+	return 0;
 }

@@ -153,6 +153,12 @@ static int read_named(struct audit_read *read, int fd, const char *name)
 	return read_all(&r, fd);
 }
 
+int audit_read_line(struct audit_read *read, struct slice bytes)
+{
+	struct reading r = {.read = read, .line = {.file = ""}};
+	return read_line(&r, bytes);
+}
+
 int audit_read_fd(struct audit_read *read, int segment_fd)
 {
 	return read_named(read, segment_fd, "");

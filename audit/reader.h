@@ -37,6 +37,8 @@ struct audit_read {
 	uint64_t skipped; /* that are no JSON objects */
 };
 
+/** One line that the caller has, without newline. @return 0, or what the visit returned. */
+int audit_read_line(struct audit_read *read, struct slice bytes);
 /** The whole segment, by pread: the descriptor's position does not matter. @return 0 or negative errno. */
 int audit_read_fd(struct audit_read *read, int segment_fd);
 /** @path a segment, or an audit folder whose segments are read in order of their names. @return 0 or negative errno, then @why is filled. */

@@ -2,11 +2,11 @@
 #include "audit/verify_state.h"
 
 #include "audit/index.h"
+#include "audit/reader.h"
 #include "audit/scan.h"
 #include "common/cleanup.h"
 
 #include <fcntl.h>
-#include <jansson.h>
 
 static int entry_compare(const void *a, const void *b)
 {
@@ -15,25 +15,27 @@ static int entry_compare(const void *a, const void *b)
 	return order != 0 ? order : (x->number > y->number) - (x->number < y->number);
 }
 
-/** What an index line says. @return 0, -EBADMSG, -ENOMEM. */
+/** What an index line says. */
+static int entry_visit(void *arg, const struct audit_line *line)
+{
+	struct verify_entry *e = arg;
+	struct slice segment = audit_line_text(line, "segment");
+	struct slice head = audit_line_text(line, "head");
+	uint64_t last = audit_line_number_at(line, "last");
+	if (segment.ptr == NULL || segment.len >= VERIFY_NAME_BYTES || last == 0 ||
+		slice_find(segment, '\0') >= 0 || head.len != DIGEST_TEXT_BYTES - 1)
+		return -EBADMSG;
+	*e = (struct verify_entry){.segment = slice_dup(segment), .last = last};
+	(void)slice_copy(head, e->head, sizeof(e->head)); /* it fits */
+	return e->segment == NULL ? -ENOMEM : 0;
+}
+
+/** @return 0, -EBADMSG, -ENOMEM. */
 static int entry_read(struct slice line, struct verify_entry *ret)
 {
-	json_t *object = json_loadb(line.ptr, line.len, JSON_REJECT_DUPLICATES, NULL);
-	const char *segment = json_string_value(json_object_get(object, "segment"));
-	const char *head = json_string_value(json_object_get(object, "head"));
-	json_int_t last = json_integer_value(json_object_get(object, "last"));
-	int r = segment == NULL || head == NULL || last <= 0 ||
-			strlen(head) != DIGEST_TEXT_BYTES - 1 ||
-			strlen(segment) >= VERIFY_NAME_BYTES
-		? -EBADMSG
-		: 0;
-	if (r == 0) {
-		*ret = (struct verify_entry){.segment = strdup(segment), .last = (uint64_t)last};
-		memcpy(ret->head, head, DIGEST_TEXT_BYTES);
-		r = ret->segment == NULL ? -ENOMEM : 0;
-	}
-	json_decref(object);
-	return r;
+	struct audit_read read = {.visit = entry_visit, .arg = ret};
+	int r = audit_read_line(&read, line);
+	return r < 0 ? r : read.lines == 1 ? 0 : -EBADMSG;
 }
 
 static int index_add(struct verify_index *index, const struct verify_entry *e)

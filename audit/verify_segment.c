@@ -2,11 +2,11 @@
 #include "audit/verify_state.h"
 
 #include "audit/event.h"
+#include "audit/reader.h"
 #include "audit/scan.h"
 #include "common/cleanup.h"
 
 #include <fcntl.h>
-#include <jansson.h>
 #include <sys/stat.h>
 
 #define LIFECYCLE_FRONT "{\"class_uid\":6002," /* event.c writes class_uid first */
@@ -23,19 +23,22 @@ struct reading {
 };
 
 /** The state of the index that a chain's first line names. */
+static int index_visit(void *arg, const struct audit_line *line)
+{
+	struct verify_segment *s = arg;
+	struct slice head = audit_line_text(line, "unmapped.eclusa.index.head");
+	if (head.len == DIGEST_TEXT_BYTES - 1) {
+		s->saw_index = true;
+		s->index_last = audit_line_number_at(line, "unmapped.eclusa.index.last");
+		(void)slice_copy(head, s->index_head, sizeof(s->index_head)); /* it fits */
+	}
+	return 0;
+}
+
 static void read_index_state(struct verify_segment *s, struct slice line)
 {
-	json_t *event = json_loadb(line.ptr, line.len, JSON_REJECT_DUPLICATES, NULL);
-	json_t *ours = json_object_get(json_object_get(event, "unmapped"), "eclusa");
-	json_t *index = json_object_get(ours, "index");
-	const char *head = json_string_value(json_object_get(index, "head"));
-	json_int_t last = json_integer_value(json_object_get(index, "last"));
-	if (head != NULL && last >= 0 && strlen(head) == DIGEST_TEXT_BYTES - 1) {
-		s->saw_index = true;
-		s->index_last = (uint64_t)last;
-		memcpy(s->index_head, head, DIGEST_TEXT_BYTES);
-	}
-	json_decref(event);
+	struct audit_read read = {.visit = index_visit, .arg = s};
+	(void)audit_read_line(&read, line); /* one that is no event names none */
 }
 
 /** A checkpoint must speak of the line before it, and be signed by the key that the caller has. */
