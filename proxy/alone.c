@@ -120,7 +120,7 @@ static void alone_end(struct alone *a, enum alone_exit status)
 {
 	const struct message_header finish = {.kind = MESSAGE_PROXY_FINISH};
 	if (status != ALONE_EXIT_ENDED)
-		a->status = status;
+		a->status = (int)status;
 	if (a->ending)
 		return;
 	a->ending = true;
