@@ -211,10 +211,14 @@ static int recover_segment(int folder_fd, int open_fd, const char *name, struct 
 		audit_segment_release(segment);
 		r = index_recovered(folder_fd, file, segment, why);
 	}
+	bool empty = r == 0 && audit_segment_chain(segment)->sequence == 1;
 	audit_segment_free(segment);
 	if (r < 0)
 		return r;
-	(void)unlinkat(open_fd, name, 0); /* the next start tries again */
+	if (empty && fstat(fd, &after) == 0 && after.st_size == 0)
+		(void)unlinkat(
+			folder_fd, file, 0); /* no line was ever written; the index has none */
+	(void)unlinkat(open_fd, name, 0);    /* the next start tries again */
 	return fstat(fd, &after) == 0 && after.st_size != before.st_size;
 }
 

@@ -41,12 +41,10 @@ struct ring_file {
 	uint64_t magic;
 	_Alignas(64) _Atomic uint64_t head; /* producer */
 	_Atomic uint64_t lost;
-	_Atomic uint32_t spilled; /* finished lines that wait in slots */
-	_Atomic uint64_t commit_wanted;
+	_Atomic uint32_t spilled;           /* finished lines that wait in slots */
 	_Alignas(64) _Atomic uint64_t tail; /* consumer */
 	_Atomic uint32_t sleeping;
 	_Atomic uint32_t stalled;
-	_Atomic uint64_t committed; /* of those that were wanted */
 	/* together, and on the first page with the rest: searched without a page fault */
 	_Alignas(64) _Atomic uint8_t states[AUDIT_RING_SLOTS];
 	_Alignas(4096) struct ring_slot slots[AUDIT_RING_SLOTS];
@@ -383,26 +381,4 @@ uint64_t audit_ring_lost(struct audit_ring *ring)
 void audit_ring_clear_lost(struct audit_ring *ring, uint64_t count)
 {
 	atomic_fetch_sub_explicit(&ring->file->lost, count, memory_order_relaxed);
-}
-
-uint64_t audit_ring_ask_commit(struct audit_ring *ring)
-{
-	return atomic_fetch_add_explicit(&ring->file->commit_wanted, 1, memory_order_release) + 1;
-}
-
-bool audit_ring_committed(const struct audit_ring *ring, uint64_t ticket)
-{
-	return atomic_load_explicit(&ring->file->committed, memory_order_acquire) >= ticket;
-}
-
-int audit_ring_commit(struct audit_ring *ring)
-{
-	uint64_t wanted = atomic_load_explicit(&ring->file->commit_wanted, memory_order_acquire);
-	if (wanted == atomic_load_explicit(&ring->file->committed, memory_order_relaxed))
-		return 0;
-	/* What was stored before the ticket was drawn is in the mapping by now. */
-	if (msync(ring->file, sizeof(struct ring_file), MS_SYNC) < 0)
-		return -errno;
-	atomic_store_explicit(&ring->file->committed, wanted, memory_order_release);
-	return 1;
 }

@@ -72,14 +72,4 @@ bool audit_ring_stalled(const struct audit_ring *ring);
 uint64_t audit_ring_lost(struct audit_ring *ring);
 void audit_ring_clear_lost(struct audit_ring *ring, uint64_t count);
 
-/**
- * Producer: all that is in the ring and its slots now must be on the disk (commit=before). @return a ticket for audit_ring_committed(); the
- * consumer is to be woken whether it sleeps or not.
- */
-uint64_t audit_ring_ask_commit(struct audit_ring *ring);
-/** Producer: whether it is. */
-bool audit_ring_committed(const struct audit_ring *ring, uint64_t ticket);
-/** Consumer: put on the disk what is asked for. @return 1 when something was asked for, 0, negative errno: it is not there yet. */
-int audit_ring_commit(struct audit_ring *ring);
-
 #endif

@@ -63,7 +63,6 @@ static const struct call allowed[] = {
 	{RECORDER, SCMP_SYS(fdatasync)},
 	{RECORDER, SCMP_SYS(fallocate)},
 	{RECORDER, SCMP_SYS(sync_file_range)},
-	{RECORDER, SCMP_SYS(msync)},
 	{WORKER, SCMP_SYS(readv)},
 	{WORKER, SCMP_SYS(writev)},
 	{WORKER, SCMP_SYS(pipe2)},

@@ -346,6 +346,20 @@ static void recovery_completes_a_run_without_a_ring(void **state)
 	rig_close(&rig);
 }
 
+static void recovery_leaves_no_file_of_a_run_that_wrote_nothing(void **state)
+{
+	(void)state;
+	struct audit_rig rig;
+	struct failure why = {0};
+	rig_open(&rig);
+	assert_int_equal(unlinkat(rig.folder_fd, "open/run.ring", 0), 0);
+	rig_drop(&rig);
+	assert_int_equal(faccessat(rig.folder_fd, rig.name, F_OK, 0), 0);
+	assert_int_equal(audit_folder_recover(rig.folder_fd, &why), 0);
+	assert_int_equal(faccessat(rig.folder_fd, rig.name, F_OK, 0), -1);
+	rig_close(&rig);
+}
+
 /** What a launcher writes of a run: a start, a request whose words claim an end, maybe an end. */
 static void put_run(struct audit_rig *rig, bool starts, bool ends)
 {
@@ -604,6 +618,7 @@ int main(void)
 		cmocka_unit_test(a_full_disk_leaves_no_half_line),
 		cmocka_unit_test(recovery_completes_dead_runs_and_leaves_living_ones),
 		cmocka_unit_test(recovery_completes_a_run_without_a_ring),
+		cmocka_unit_test(recovery_leaves_no_file_of_a_run_that_wrote_nothing),
 		cmocka_unit_test(recovery_ends_a_run_that_started_and_has_no_end),
 		cmocka_unit_test(a_ring_without_its_segment_gets_a_new_one),
 		cmocka_unit_test(a_ring_is_completed_once_nobody_holds_it),
