@@ -6,6 +6,7 @@
 #include "policy/ask.h"
 #include "policy/bundle.h"
 #include "policy/policy.h"
+#include "tests/unit/cmocka_setup.h"
 
 #include <stdlib.h>
 

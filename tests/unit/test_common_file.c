@@ -76,12 +76,36 @@ static void identifiers_have_their_form(void **state)
 	assert_int_equal(strlen(sandbox_id_new(sandbox)), 13);
 }
 
+static void a_file_is_replaced_as_a_whole(void **state)
+{
+	(void)state;
+	char base[] = "/tmp/eclusa-test-XXXXXX", path[64], gone[96];
+	struct stat st;
+	struct buf b = {.limit = 1 << 20};
+	assert_non_null(mkdtemp(base));
+	(void)snprintf(path, sizeof(path), "%s/f", base);
+	(void)snprintf(gone, sizeof(gone), "%s/none/f", base);
+	assert_int_equal(file_replace(path, SLICE("longer than the next"), 0600), 0);
+	assert_int_equal(file_replace(path, SLICE("second"), 0644), 0);
+	assert_int_equal(file_read(AT_FDCWD, path, 100, &b), 0);
+	assert_true(slice_equal(buf_slice(&b), SLICE("second")));
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0644);
+	assert_int_equal(file_replace(gone, SLICE("x"), 0644), -ENOENT);
+	assert_int_equal(
+		file_replace(base, SLICE("x"), 0644), -EISDIR); /* nothing is left beside it */
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(base), 0);
+	buf_fini(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_read_stops_one_past_the_limit),
 		cmocka_unit_test(sealed_memory_can_not_change),
 		cmocka_unit_test(folders_are_made_with_their_parents),
+		cmocka_unit_test(a_file_is_replaced_as_a_whole),
 		cmocka_unit_test(digests_match_the_standard),
 		cmocka_unit_test(identifiers_have_their_form),
 	};
