@@ -64,7 +64,7 @@ static const struct policy_tool tools[] = {
 		"[--trust KEY] PATH...\n      was this signed by a key that is trusted, here or by the configuration?",
 		POLICY_OPTION_TRUST, 1, SIZE_MAX, policy_verify},
 	{"reload",
-		"STATE-DIR\n      have the eclusa-proxy with this --state-dir load its policy again, and "
+		"STATE-DIR\n      have the eclusa-proxy that keeps its state there load its policy again, and "
 		"say what changed",
 		0, 1, 1, policy_reload},
 };
