@@ -36,6 +36,7 @@ def allow(rest):
 class Machine(Namespace):
     def __init__(self, lab):
         super().__init__()
+        self.started = []  # processes: a failed test leaves its own
         self.ip(
             f"link add world2 type veth peer name world3 netns {lab.world.path}",
             "link set world2 up",
@@ -43,6 +44,13 @@ class Machine(Namespace):
         )
         lab.world.ip("link set world3 up", "addr add 203.0.114.10/24 dev world3")
         self.ip("route add default via 203.0.114.10")
+
+    def close(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        super().close()
 
 
 class Alone:
@@ -85,6 +93,7 @@ class Alone:
         self.process = subprocess.Popen(
             self.words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
             env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": self.folder, **env})
+        self.machine.started.append(self.process)
         self.errors, self.output = [], queue.Queue()
         self.readers = [threading.Thread(target=self._read, args=(self.process.stdout, self.output.put), daemon=True),
                         threading.Thread(target=self._read, args=(self.process.stderr, self.errors.append), daemon=True)]
