@@ -55,7 +55,13 @@ static const json_t *member(const struct audit_line *line, const char *path)
 	for (bool more = true; more && at != NULL;) {
 		struct slice key = rest;
 		more = slice_split(rest, '.', &key, &rest);
-		at = json_object_getn(at, key.ptr, key.len);
+		uint64_t index;
+		if (json_is_array(at))
+			at = slice_decimal(key, SIZE_MAX, false, &index) == 0
+				? json_array_get(at, index)
+				: NULL;
+		else
+			at = json_object_getn(at, key.ptr, key.len);
 	}
 	return at;
 }
@@ -66,10 +72,20 @@ struct slice audit_line_text(const struct audit_line *line, const char *path)
 	return (struct slice){json_string_value(value), json_string_length(value)};
 }
 
+bool audit_line_find_number(const struct audit_line *line, const char *path, uint64_t *ret)
+{
+	const json_t *value = member(line, path);
+	if (!json_is_integer(value) || json_integer_value(value) < 0)
+		return false;
+	*ret = (uint64_t)json_integer_value(value);
+	return true;
+}
+
 uint64_t audit_line_number_at(const struct audit_line *line, const char *path)
 {
-	json_int_t value = json_integer_value(member(line, path));
-	return value < 0 ? 0 : (uint64_t)value;
+	uint64_t value = 0;
+	(void)audit_line_find_number(line, path, &value);
+	return value;
 }
 
 bool audit_line_true(const struct audit_line *line, const char *path)

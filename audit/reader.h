@@ -18,12 +18,14 @@ uint64_t audit_line_number(const struct audit_line *line);
 /** File name within the folder, or the path that was given; "" when a descriptor was. */
 const char *audit_line_file(const struct audit_line *line);
 /**
- * The value at a path of members, such as "http_request.url.path". Text is valid UTF-8 that may hold any character,
- * NUL too, and one more NUL behind its end; ptr NULL when there is none.
+ * The value at a path of members, such as "http_request.url.path" or, in an array, "metadata.labels.0". Text is valid
+ * UTF-8 that may hold any character, NUL too, and one more NUL behind its end; ptr NULL when there is none.
  */
 struct slice audit_line_text(const struct audit_line *line, const char *path);
 /** A number that is not negative; 0 for everything else. */
 uint64_t audit_line_number_at(const struct audit_line *line, const char *path);
+/** @return whether there is a number that is not negative. */
+bool audit_line_find_number(const struct audit_line *line, const char *path, uint64_t *ret);
 bool audit_line_true(const struct audit_line *line, const char *path);
 
 /** @return 0 to go on; a negative errno ends the reading, and is its result. */

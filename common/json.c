@@ -10,8 +10,7 @@ void json_open(struct json *j, struct buf *out)
 	*j = (struct json){.out = out};
 }
 
-/** Length of the well-formed UTF-8 character at the front, 0 if there is none. */
-static size_t utf8_length(struct slice text)
+size_t utf8_length(struct slice text)
 {
 	unsigned char lead = (unsigned char)text.ptr[0];
 	size_t len = lead < 0x80              ? 1
@@ -43,8 +42,7 @@ bool utf8_valid(struct slice text)
 	return true;
 }
 
-/** The character of @len well-formed bytes. */
-static uint32_t utf8_decode(struct slice text, size_t len)
+uint32_t utf8_decode(struct slice text, size_t len)
 {
 	static const unsigned char lead_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
 	uint32_t character = (unsigned char)text.ptr[0] & lead_bits[len];
@@ -53,13 +51,9 @@ static uint32_t utf8_decode(struct slice text, size_t len)
 	return character;
 }
 
-/**
- * What a terminal or an editor would act on instead of showing it: C0, DEL, C1 (one of them is CSI), line separators,
- * and marks that change the direction of text.
- */
-static bool is_control(uint32_t c)
+bool utf8_is_control(uint32_t c)
 {
-	return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x200e || c == 0x200f ||
+	return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c || c == 0x200e || c == 0x200f ||
 		(c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
@@ -74,7 +68,7 @@ static size_t json_character(struct buf *out, struct slice text)
 	uint32_t character = utf8_decode(text, len);
 	if (character == '"' || character == '\\')
 		(void)buf_printf(out, "\\%c", (int)character);
-	else if (is_control(character))
+	else if (utf8_is_control(character))
 		(void)buf_printf(out, "\\u%04x", character);
 	else
 		(void)buf_append(out, slice_part(text, 0, len));

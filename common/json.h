@@ -32,6 +32,15 @@ void json_format(struct json *j, const char *key, const char *format, ...)
 
 /** Whether these bytes are well-formed UTF-8 (RFC 3629: no overlongs, surrogates, above U+10FFFF). */
 bool utf8_valid(struct slice text);
+/** Length of the well-formed character at the front of a text that is not empty, 0 if there is none. */
+size_t utf8_length(struct slice text);
+/** The character of @len well-formed bytes. */
+uint32_t utf8_decode(struct slice text, size_t len);
+/**
+ * What a terminal or an editor would act on instead of showing it: C0, DEL, C1 (one of them is CSI), line separators,
+ * and marks that change the direction of text.
+ */
+bool utf8_is_control(uint32_t character);
 
 #pragma GCC visibility pop
 
