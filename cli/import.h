@@ -15,12 +15,16 @@
 #define IMPORT_EXPECTS_MAX 2000
 #define IMPORT_PLACE_BYTES 320
 
+struct import_seen; /* an address that was met */
+
 /** One import. Zero-initialise but for @profile. */
 struct import {
 	const char *profile; /* of the policy; NULL: rules before any profile, which only deny */
 	struct arena arena;  /* what lives as long as the import */
 	struct buf text;     /* policy text so far */
 	struct buf said;     /* lines for standard error */
+	struct import_seen *seen;
+	size_t seen_count;
 	size_t rules;
 	size_t expects;
 	size_t left_out; /* that could not be said */

@@ -7,42 +7,22 @@
 
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#define REGISTRIES_MAX 64
-
-struct registries {
-	struct import_url seen[REGISTRIES_MAX];
-	size_t count;
-};
-
-static bool is_seen(const struct registries *r, const struct import_url *u)
-{
-	for (size_t i = 0; i < r->count; i++) {
-		if (import_url_equal(&r->seen[i], u))
-			return true;
-	}
-	return false;
-}
-
-static void take_registry(
-	struct import *im, struct registries *r, const char *place, struct slice value)
+static void take_registry(struct import *im, const char *place, struct slice value)
 {
 	struct import_url u;
 	char url[1024], attributes[128];
 	const char *wrong = import_url_parse(value, &u);
-	if (wrong != NULL || r->count == REGISTRIES_MAX) {
-		import_left_out(im, place, SLICE("a registry"),
-			wrong != NULL ? wrong : "more than 64 registries");
+	if (wrong != NULL) {
+		import_left_out(im, place, SLICE("a registry"), wrong);
 		return;
 	}
-	if (is_seen(r, &u)) {
+	if (!import_url_is_new(im, &u)) {
 		import_comment(im, "%s: the same registry as one before", place);
 		return;
 	}
-	r->seen[r->count++] = u;
 	(void)snprintf(attributes, sizeof(attributes), "enc-slash=literal query=deny id=npm-%zu",
-		r->count);
+		im->seen_count);
 	if (!import_url_rule(im, place, &u, attributes))
 		return;
 	(void)import_url_format(&u, url, sizeof(url));
@@ -50,19 +30,18 @@ static void take_registry(
 		"npm audit is not imported: it sends the names of all that is installed. To allow it: "
 		"allow %s POST %s/-/npm/v1/security/** req-body=8m",
 		u.host.name, u.path);
-	import_expect(im, "allow GET %s/left-pad by=npm-%zu", url, r->count);
-	import_expect(im, "allow GET %s/@scope%%2fname by=npm-%zu", url, r->count);
+	import_expect(im, "allow GET %s/left-pad", url);
+	import_expect(im, "allow GET %s/@scope%%2fname", url);
 	import_expect(im, "deny PUT %s/left-pad code=deny.method", url);
 }
 
 void import_npm(struct import *im, const char *file, struct slice text)
 {
-	struct registries *r = calloc(1, sizeof(*r));
 	json_t *root = json_loadb(text.ptr, text.len, 0, NULL);
 	const char *key;
 	json_t *value;
 	char place[IMPORT_PLACE_BYTES];
-	if (r == NULL || !json_is_object(root)) {
+	if (!json_is_object(root)) {
 		import_refuse(im, file, "npm did not answer with one JSON object");
 	} else {
 		import_profile(im, im->profile);
@@ -76,11 +55,10 @@ void import_npm(struct import *im, const char *file, struct slice text)
 					!slice_ends(name, SLICE(":registry"))))
 				continue;
 			(void)snprintf(place, sizeof(place), "%s: %.100s", file, key);
-			take_registry(im, r, place,
+			take_registry(im, place,
 				(struct slice){
 					json_string_value(value), json_string_length(value)});
 		}
 	}
 	json_decref(root);
-	free(r);
 }

@@ -3,17 +3,30 @@
 
 #include <stdio.h>
 
-/** Characters that a path pattern takes for themselves. */
+/** Parts that a client takes out before it asks. */
+static bool has_dots(struct slice path)
+{
+	struct slice part, rest = path;
+	for (bool more = rest.len > 0; more;) {
+		part = rest;
+		more = slice_split(rest, '/', &part, &rest);
+		if (slice_equal(part, SLICE(".")) || slice_equal(part, SLICE("..")))
+			return true;
+	}
+	return false;
+}
+
+/** Characters that a path pattern takes for themselves, and that mean one thing to every server. */
 static bool path_plain(struct slice path)
 {
-	static const char more[] = "-._~/%+@:";
+	static const char more[] = "-._~/+@:";
 	for (size_t i = 0; i < path.len; i++) {
 		char c = ascii_lower(path.ptr[i]);
 		if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
 			    (c != '\0' && strchr(more, c) != NULL)))
 			return false;
 	}
-	return true;
+	return !has_dots(path);
 }
 
 const char *import_url_parse(struct slice text, struct import_url *ret)
@@ -35,15 +48,35 @@ const char *import_url_parse(struct slice text, struct import_url *ret)
 	if (authority_parse(authority, made.tls ? 443 : 80, &made.host, &made.port) < 0)
 		return "its host is none";
 	if (!path_plain(path) || slice_copy(path, made.path, sizeof(made.path)) < 0)
-		return "its path has characters that a rule takes for patterns, or is too long";
+		return "its path is too long, or has dots or characters that a rule does not take as they are";
 	*ret = made;
 	return NULL;
 }
 
-bool import_url_equal(const struct import_url *a, const struct import_url *b)
+struct import_seen {
+	struct import_seen *next;
+	struct import_url url;
+};
+
+static bool url_equal(const struct import_url *a, const struct import_url *b)
 {
 	return a->tls == b->tls && host_equal(&a->host, &b->host) && a->port == b->port &&
 		strcmp(a->path, b->path) == 0;
+}
+
+bool import_url_is_new(struct import *im, const struct import_url *u)
+{
+	for (const struct import_seen *s = im->seen; s != NULL; s = s->next) {
+		if (url_equal(&s->url, u))
+			return false;
+	}
+	struct import_seen *s = arena_alloc(&im->arena, 1, sizeof(*s));
+	if (s == NULL)
+		return false; /* the arena's failure ends the import */
+	*s = (struct import_seen){im->seen, *u};
+	im->seen = s;
+	im->seen_count++;
+	return true;
 }
 
 const char *import_url_format(const struct import_url *u, char *to, size_t capacity)

@@ -17,7 +17,8 @@ struct import_url {
 
 /** @return NULL, or what is wrong, for people. */
 const char *import_url_parse(struct slice text, struct import_url *ret);
-bool import_url_equal(const struct import_url *a, const struct import_url *b);
+/** Whether this import meets it for the first time; im->seen_count counts them. */
+bool import_url_is_new(struct import *im, const struct import_url *u);
 /** "https://h:8443/path". @return to */
 const char *import_url_format(const struct import_url *u, char *to, size_t capacity);
 /** The rule that reads everything below it, with these attributes. @return whether it was taken. */
