@@ -91,6 +91,7 @@ bool chain_read(struct slice line, const char *closing, struct chain_link *ret)
 	line.len = at;
 	if (!is_name(link.chain) || !take_end(&line, SLICE(CHAIN_FIELD)))
 		return false;
+	link.bare = line;
 	*ret = link;
 	return true;
 }

@@ -26,6 +26,7 @@ struct chain {
 /** The sealed end of a line, as parts of it. */
 struct chain_link {
 	struct slice body; /* what the hash is over */
+	struct slice bare; /* the line before it was sealed, without closing */
 	struct slice chain, prev, hash;
 };
 

@@ -8,17 +8,12 @@
 /** How many bytes the character at the front takes as JSON; *ret_len: how many it has. */
 static size_t escaped_character(struct slice text, size_t *ret_len)
 {
-	unsigned char c = (unsigned char)text.ptr[0];
-	*ret_len = 1;
-	if (c < 0x80)
-		return c == '"' || c == '\\' ? 2 : c < 0x20 || c == 0x7f ? 6 : 1;
-	for (size_t len = 2; len <= 4 && len <= text.len; len++) {
-		if (utf8_valid(slice_part(text, 0, len))) {
-			*ret_len = len;
-			return len == 3 ? 6 : len; /* U+2028 is written as an escape */
-		}
-	}
-	return 6;
+	size_t len = utf8_length(text);
+	*ret_len = len == 0 ? 1 : len;
+	uint32_t character = len == 0 ? 0 : utf8_decode(text, len);
+	if (len == 0 || utf8_is_control(character))
+		return 6;
+	return character == '"' || character == '\\' ? 2 : len;
 }
 
 size_t cut_fit(struct slice text, size_t limit)

@@ -20,14 +20,14 @@ enum audit_format {
 };
 
 /** The most that one line becomes in any format, for lines of at most AUDIT_LINE_BYTES_MAX. */
-#define AUDIT_FORMAT_BYTES_MAX ((size_t)64 << 10)
+#define AUDIT_FORMAT_BYTES_MAX ((size_t)128 << 10)
 
 /**
- * Append the line (without newline) in a format to @to, without newline. @return 0; -EBADMSG: no JSON object; -ENOBUFS, -ENOMEM.
- * On failure @to may hold a part of it.
+ * Append the line (without newline) in a format to @to, without newline. @return 0; -EBADMSG: no JSON object;
+ * -ENOBUFS: it does not fit, or there is no memory; then @to may hold a part of it.
  */
 int audit_format_write(enum audit_format format, struct slice line, struct buf *to);
-/** The same for a line that a reader gave. @return 0, -ENOBUFS, -ENOMEM. */
+/** The same for a line that a reader gave. @return 0, -ENOBUFS. */
 int audit_format_line(enum audit_format format, const struct audit_line *line, struct buf *to);
 /** What stands before all lines, without newline: the names of the columns of csv; else empty. */
 void audit_format_head(enum audit_format format, struct buf *to);
