@@ -45,6 +45,8 @@ static const char *judge_opening(struct passage *p)
 		return "TLS on a tcp rule, which is for other protocols: https takes a rule without tcp";
 	case OPENING_HTTP:
 		return "HTTP on a tcp rule, which is for other protocols: requests take a rule without tcp";
+	case OPENING_PROXY:
+		return "a PROXY header on a tcp rule, behind which TLS or HTTP could follow unseen";
 	}
 	p->opening_seen = true;
 	p->up.fed = false;
