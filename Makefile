@@ -50,7 +50,7 @@ endif
 libraries_present = $(if $(PKG_LIBS),,$(error a library is missing; `make deps` installs it: $(PKGS)))
 
 .DEFAULT_GOAL := all
-FOLDERS := common policy audit ipc netd proxy sandbox-launcher cli
+FOLDERS := common policy audit ipc netd proxy sandbox-launcher report cli
 include $(FOLDERS:%=%/module.mk)
 
 objs = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -82,7 +82,7 @@ $(BUILD)/eclusa $(BUILD)/eclusa-netd $(BUILD)/eclusa-proxy: \
 	PKG_LIBS := -l:libpsl.a -l:libidn2.a -l:libunistring.a -l:libyaml.a $(PKG_LIBS)
 # SHA-256 alone, linked statically: the shared libcrypto costs every start 0.7 ms of relocations
 $(BUILD)/eclusa: PKG_LIBS := -l:libcrypto.a $(PKG_LIBS)
-$(BUILD)/eclusa: $(call objs,cli/main.c) $(call lib,cli) $(call lib,sandbox-launcher) \
+$(BUILD)/eclusa: $(call objs,cli/main.c) $(call lib,cli) $(call lib,report) $(call lib,sandbox-launcher) \
 		$(call lib,policy) $(call lib,audit) $(call lib,ipc) $(call lib,common)
 	$(link)
 $(BUILD)/eclusa-netd: $(call objs,netd/main.c) $(call lib,netd) $(call lib,policy) \

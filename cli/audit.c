@@ -3,6 +3,7 @@
 #include "cli/command.h"
 
 #include "audit/segment.h"
+#include "cli/audit_time.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
@@ -29,6 +30,11 @@ static const struct audit_tool tools[] = {
 		"[--key FILE]\n"
 		"      make the key that signs checkpoints if there is none; print its public half",
 		AUDIT_OPTION_KEY, 0, audit_tool_keygen},
+	{"report",
+		"[--audit-dir DIR] [--from TIME] [--to TIME] -o FILE\n"
+		"      one HTML file that shows what left and what did not",
+		AUDIT_OPTION_FOLDER | AUDIT_OPTION_SINCE | AUDIT_OPTION_UNTIL | AUDIT_OPTION_OUTPUT,
+		0, audit_tool_report},
 };
 
 static int print_help(void)
@@ -42,6 +48,10 @@ static int print_help(void)
 		"  --pub KEY        the public half of the key that must have signed it\n"
 		"  --signed         with --pub: lines that no signature covers are findings, too\n"
 		"  --from SEQ       look at lines from this number on, and miss none before\n"
+		"  --from TIME, --to TIME\n"
+		"                   only events of this time; TIME is one of\n"
+		"                   " AUDIT_TIME_FORMS "\n"
+		"  -o FILE          where the report goes; - is standard output\n"
 		"  --json           one JSON object instead of lines\n"
 		"  --help           this text\n"
 		"\n"
@@ -112,21 +122,40 @@ static unsigned valued_option(const struct audit_tool *tool, const char *word)
 		{"--audit-dir", AUDIT_OPTION_FOLDER},
 		{"--pub", AUDIT_OPTION_PUBLIC},
 		{"--from", AUDIT_OPTION_FROM},
+		{"--from", AUDIT_OPTION_SINCE}, /* no tool takes both */
+		{"--to", AUDIT_OPTION_UNTIL},
+		{"-o", AUDIT_OPTION_OUTPUT},
 		{"--key", AUDIT_OPTION_KEY},
 	};
 	for (size_t i = 0; i < array_size(options); i++) {
-		if (strcmp(word, options[i].word) == 0)
-			return tool->options & options[i].option;
+		if (strcmp(word, options[i].word) == 0 && (tool->options & options[i].option) != 0)
+			return options[i].option;
 	}
 	return 0;
+}
+
+/** Where the value of an option goes that is a text. */
+static const char **place_of(unsigned option, struct audit_words *to)
+{
+	switch (option) {
+	case AUDIT_OPTION_FOLDER:
+		return &to->folder;
+	case AUDIT_OPTION_PUBLIC:
+		return &to->public_key;
+	case AUDIT_OPTION_SINCE:
+		return &to->since;
+	case AUDIT_OPTION_UNTIL:
+		return &to->until;
+	case AUDIT_OPTION_OUTPUT:
+		return &to->output;
+	}
+	return &to->key;
 }
 
 /** @return 0, or AUDIT_EXIT_UNREADABLE after saying why. */
 static int take_value(unsigned option, const char *value, struct audit_words *to)
 {
-	const char **text = option == AUDIT_OPTION_FOLDER ? &to->folder
-		: option == AUDIT_OPTION_PUBLIC           ? &to->public_key
-							  : &to->key;
+	const char **text = place_of(option, to);
 	if (option == AUDIT_OPTION_FROM)
 		return slice_decimal(slice_of(value), INT64_MAX, false, &to->from) == 0
 			? 0

@@ -12,12 +12,15 @@ enum audit_exit {
 
 /** Bits: which options a tool takes, besides --help. */
 enum audit_option {
-	AUDIT_OPTION_JSON = 1,    /* --json */
-	AUDIT_OPTION_FOLDER = 2,  /* --audit-dir DIR */
-	AUDIT_OPTION_PUBLIC = 4,  /* --pub KEY */
-	AUDIT_OPTION_FROM = 8,    /* --from SEQ */
-	AUDIT_OPTION_SIGNED = 16, /* --signed */
-	AUDIT_OPTION_KEY = 32,    /* --key FILE */
+	AUDIT_OPTION_JSON = 1,     /* --json */
+	AUDIT_OPTION_FOLDER = 2,   /* --audit-dir DIR */
+	AUDIT_OPTION_PUBLIC = 4,   /* --pub KEY */
+	AUDIT_OPTION_FROM = 8,     /* --from SEQ */
+	AUDIT_OPTION_SIGNED = 16,  /* --signed */
+	AUDIT_OPTION_KEY = 32,     /* --key FILE */
+	AUDIT_OPTION_SINCE = 64,   /* --from TIME */
+	AUDIT_OPTION_UNTIL = 128,  /* --to TIME */
+	AUDIT_OPTION_OUTPUT = 256, /* -o FILE */
 };
 
 /** A command line taken apart. Words point into argv; NULL when not given. */
@@ -27,6 +30,8 @@ struct audit_words {
 	const char *folder;
 	const char *public_key;
 	const char *key;
+	const char *since, *until; /* moments: audit_time.h */
+	const char *output;
 	uint64_t from;
 	char **words; /* those that are no options */
 	size_t word_count;
@@ -37,6 +42,7 @@ typedef int audit_tool_run(const struct audit_words *words);
 
 audit_tool_run audit_tool_verify;
 audit_tool_run audit_tool_keygen;
+audit_tool_run audit_tool_report;
 
 /** One line on stderr, with @arg escaped. @return AUDIT_EXIT_UNREADABLE */
 int audit_usage(const char *what, const char *arg);

@@ -24,7 +24,8 @@ MAY_INCLUDE = {
     "netd": RUN | {"netd"},
     "proxy": RUN | {"proxy"},
     "sandbox-launcher": RUN | {"sandbox-launcher"},
-    "cli": RUN | {"sandbox-launcher", "cli"},
+    "report": BASE | {"audit", "report"},
+    "cli": RUN | {"sandbox-launcher", "report", "cli"},
 }
 # An include of the first is for the files of the second only.
 LIBRARIES = {

@@ -8,7 +8,8 @@ LIBS_ipc := ipc common
 LIBS_netd := netd policy audit ipc common
 LIBS_proxy := proxy policy audit ipc common
 LIBS_launcher := sandbox-launcher policy audit ipc common
-LIBS_cli := cli sandbox-launcher policy audit ipc common
+LIBS_report := report audit common
+LIBS_cli := cli report sandbox-launcher policy audit ipc common
 
 UNIT_SOURCES := $(wildcard tests/unit/test_*.c)
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
