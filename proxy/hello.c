@@ -201,12 +201,12 @@ static enum hello_result scan_records(struct hello_scan *scan, struct slice in)
 			return scan->at == 0 && !scan->again ? HELLO_NOT_TLS : HELLO_MALFORMED;
 		if (kind == RECORD_MORE)
 			return in.len < HELLO_FLIGHT_BYTES_MAX ? HELLO_MORE : HELLO_MALFORMED;
-		if (type == RECORD_ALERT)
-			return HELLO_ALERT;
+		if (!skipped && !scan_add(scan, payload))
+			return HELLO_MALFORMED;
 		if (skipped)
 			scan->at += RECORD_HEAD_BYTES + payload.len;
-		else if (!scan_add(scan, payload))
-			return HELLO_MALFORMED;
+		if (type == RECORD_ALERT)
+			return HELLO_ALERT;
 	}
 	return HELLO_DONE;
 }

@@ -47,7 +47,7 @@ static size_t take_piped(struct lane *l, struct pipe_pool *pool, uint64_t room)
 size_t lane_take(struct lane *l, struct pipe_pool *pool, uint64_t room)
 {
 	bool plain = l->from->tls == NULL && l->to->tls == NULL;
-	if (lane_waiting(l) > 0 || l->over || room == 0)
+	if (lane_waiting(l) > 0 || l->over || l->last || room == 0)
 		return 0;
 	if (buf_len(&l->from->in) == 0 && plain && !l->fed && !l->copies) {
 		stream_trim(l->from);
@@ -67,13 +67,13 @@ bool lane_end(struct lane *l)
 		l->cut = l->over = true;
 		return true;
 	}
-	if (lane_waiting(l) > 0 || buf_len(&l->from->in) > 0)
+	if (lane_waiting(l) > 0 || (buf_len(&l->from->in) > 0 && !l->last))
 		return false;
 	if (l->from->broken) {
 		l->cut = l->over = true;
 		return true;
 	}
-	if (!l->from->ended)
+	if (!l->from->ended && !l->last)
 		return false;
 	stream_end(l->to);
 	l->over = true;
@@ -82,7 +82,7 @@ bool lane_end(struct lane *l)
 
 void lane_watch(struct lane *l)
 {
-	l->from->held = l->over || lane_waiting(l) > 0;
+	l->from->held = l->over || l->last || lane_waiting(l) > 0;
 	l->to->owed = !l->over && l->pipe.len > 0;
 }
 

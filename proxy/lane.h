@@ -15,6 +15,7 @@ struct lane {
 	struct pipe pipe;
 	bool fed;    /* the caller fills @from's buffer itself, to look at what comes */
 	bool copies; /* there is no pipe for it */
+	bool last;   /* nothing more is taken: what waits ends it */
 	bool over;   /* nothing more will pass; @to has been told if it was an orderly end */
 	bool cut;    /* it was none */
 };

@@ -113,6 +113,21 @@ enum flow_progress flow_splice_begin(struct flow *f)
 	return flow_move(f, p->may_retry ? FLOW_SPLICE_ANSWER : FLOW_PASSAGE);
 }
 
+/** The client gave up. Hosts ignore some alerts and would take a hello behind one: nothing behind it passes. */
+static enum flow_progress pass_alert(struct flow *f)
+{
+	struct slice in = buf_slice(&f->client->in);
+	size_t len = f->passage.scan.at;
+	if (!flow_spend_up(f, len))
+		return flow_use_spent(f, BUDGET_UP);
+	if (buf_append(&f->upstream->out, slice_part(in, 0, len)) < 0)
+		return flow_reset(f, REASON_ERROR_INTERNAL, "out of memory");
+	buf_clear(&f->client->in);
+	f->connect_record.bytes_out += len;
+	f->passage.up.last = true;
+	return flow_move(f, FLOW_PASSAGE);
+}
+
 /** The second hello, judged like the first. */
 static enum flow_progress second_hello(struct flow *f, bool progress)
 {
@@ -129,7 +144,7 @@ static enum flow_progress second_hello(struct flow *f, bool progress)
 			return flow_move(f, FLOW_PASSAGE);
 		break;
 	case HELLO_ALERT:
-		return flow_move(f, FLOW_PASSAGE);
+		return pass_alert(f);
 	case HELLO_MALFORMED:
 	case HELLO_NOT_TLS:
 		break;

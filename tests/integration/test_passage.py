@@ -233,6 +233,18 @@ def test_a_second_hello_for_another_host_is_cut(lab, world, who):
         assert len(connection.start) == connection.length < 600, "U: the first hello and nothing else"
 
 
+@pytest.mark.parametrize("alert", ["\\x15\\x03\\x03\\x00\\x02\\x01\\x5a", "\\x15\\x03\\x03\\x00\\x02\\x02\\x5a"], ids=["warning", "fatal"])
+def test_nothing_passes_behind_an_alert_that_takes_a_second_hellos_place(lab, world, alert):
+    """OpenSSL ignores user_canceled, and would take a hello for another host behind it."""
+    mark = world.connections.mark()
+    run, (seen,) = peers(lab, ["allowed.test:8443", "hello", "allowed.test", "3", "banner", "99", "say",
+                               "\\x14\\x03\\x03\\x00\\x01\\x01" + alert, "hello", "denied.test", "3", "rest"])
+    assert only_event(run, seen)["status_code"] == "allow.splice", run.report()
+    (connection,) = settled(world, mark)
+    assert b"denied.test" not in connection.start, f"U: {connection}"
+    assert connection.start.endswith(alert.encode().decode("unicode_escape").encode("latin-1")), f"U: {connection}"
+
+
 def test_an_origin_that_is_not_there_is_told_by_an_alert(lab, world, who):
     run, (seen,) = peers(lab, [f"raw.test:{CLOSED}", "hello", "raw.test", "3", "rest"], user=who)
     assert seen["start"] == "\x15\x03\x03\x00\x02\x02\x50", seen
@@ -270,6 +282,10 @@ CUT_OPENINGS = {
     "unknown-method": ["say", "BREW /pot HTTP/1.1\\r\\n\\r\\n"],
     "http2": ["say", "PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n"],
     "empty-lines": ["say", "\\r\\n\\r\\nPOST / HTTP/1.1\\r\\n\\r\\n"],
+    "control-byte": ["say", "\\x01GET / HTTP/1.1\\r\\n\\r\\n"],
+    "proxy-header": ["say", "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\\r\\nGET / HTTP/1.1\\r\\n\\r\\n"],
+    "alert-before-tls": ["say", "\\x15\\x03\\x01\\x00\\x02\\x01\\x5a", "hello", "banner.test", "3"],
+    "another-version": ["say", "\\x16\\x03\\xff\\x00\\x2f\\x01\\x00\\x00\\x2b\\x03\\x03"],
 }
 
 
