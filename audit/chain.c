@@ -30,7 +30,7 @@ int chain_start(struct chain *c, const char *name)
 	return 0;
 }
 
-int chain_seal(const struct chain *c, const char *closing, struct buf *line,
+int chain_seal(const struct chain *c, const char *closing, struct buf *line, size_t from,
 	char ret_hash[static DIGEST_TEXT_BYTES])
 {
 	(void)buf_append_text(line, CHAIN_FIELD); /* errors are sticky in the buf */
@@ -40,7 +40,7 @@ int chain_seal(const struct chain *c, const char *closing, struct buf *line,
 	(void)buf_append_text(line, "\"");
 	if (line->failed)
 		return -ENOBUFS;
-	int r = digest_of(buf_slice(line), ret_hash);
+	int r = digest_of(slice_part(buf_slice(line), from, SIZE_MAX), ret_hash);
 	if (r < 0)
 		return r;
 	(void)buf_append_text(line, &HASH_FIELD[1]); /* its quote is there */

@@ -33,10 +33,10 @@ struct chain_link {
 /** A new chain: zeros as its head, 1 as the next number. @return 0; -EINVAL: no name ([A-Za-z0-9._-], at most 63). */
 int chain_start(struct chain *c, const char *name);
 /**
- * Append chain, prev, hash and @closing to a line that lacks just that. @ret_hash is the new head once the line is
+ * Append chain, prev, hash and @closing to a line that lacks just that and begins @from bytes into the buffer. @ret_hash is the new head once the line is
  * written. @return 0, -ENOBUFS, -ENOMEM.
  */
-int chain_seal(const struct chain *c, const char *closing, struct buf *line,
+int chain_seal(const struct chain *c, const char *closing, struct buf *line, size_t from,
 	char ret_hash[static DIGEST_TEXT_BYTES]);
 /** Take a line's end apart, without newline. False: it is not sealed so. What the hash says is not checked. */
 bool chain_read(struct slice line, const char *closing, struct chain_link *ret);

@@ -95,7 +95,7 @@ static int index_compose(
 	if (e->recovered)
 		json_bool(&j, "recovered", true);
 	json_uint(&j, "sequence", chain->sequence);
-	int r = chain_seal(chain, CHAIN_INDEX_CLOSING, line, hash);
+	int r = chain_seal(chain, CHAIN_INDEX_CLOSING, line, 0, hash);
 	return r < 0 ? r : buf_append(line, SLICE("\n"));
 }
 

@@ -50,6 +50,14 @@ void audit_segment_close(int folder_fd, const char *name);
  */
 int audit_segment_attach(
 	int fd, const char *chain, struct audit_segment **ret, struct failure *why);
+/**
+ * Start writing the segment in which the chain of another one goes on. What is in @fd already is continued: then @before was at
+ * its end. Opens nothing. @before stays as it is and is not needed afterwards.
+ */
+int audit_segment_follow(int fd, const struct audit_segment *before, struct audit_segment **ret,
+	struct failure *why);
+/** Bytes in it, as far as this writer knows. */
+off_t audit_segment_size(const struct audit_segment *s);
 /** Where the chain is, as far as this writer knows: up to date after an append of its own. */
 const struct chain *audit_segment_chain(const struct audit_segment *s);
 void audit_segment_free(struct audit_segment *s);

@@ -13,7 +13,7 @@ static struct buf sealed(struct chain *c, const char *front)
 	struct buf line = {0};
 	char hash[DIGEST_TEXT_BYTES];
 	assert_int_equal(buf_append_text(&line, front), 0);
-	assert_int_equal(chain_seal(c, CHAIN_EVENT_CLOSING, &line, hash), 0);
+	assert_int_equal(chain_seal(c, CHAIN_EVENT_CLOSING, &line, 0, hash), 0);
 	memcpy(c->head, hash, sizeof(c->head));
 	c->sequence++;
 	return line;
