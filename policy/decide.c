@@ -38,6 +38,7 @@ struct search {
 	enum stage near_stage;
 	size_t near_literal;
 	const struct rule_entry *observer; /* the most specific one for the host that observes */
+	bool partly_denied; /* some requests of the host and port are, whoever reads them */
 };
 
 /** How far a question gets before its path; the same for all rules of a group. */
@@ -137,6 +138,8 @@ static void deny_group(struct search *s, const struct matcher *m, const struct m
 	if (s->host_only) { /* denied whatever the request: every method, every path */
 		if (first->method_count == 0 && first->path_count == 0)
 			take_deny(s, first);
+		else
+			s->partly_denied = true;
 		return;
 	}
 	matcher_candidates(m, g, s->q->path, visit_deny, s);
@@ -310,6 +313,9 @@ static void decide(const struct profile *p, struct search *s, struct policy_verd
 	if (s->q->enforce || !relaxes(ret->reason))
 		return;
 	const struct rule_entry *observer = s->observer;
+	/* Beyond its own ports, where the compiler looked: bytes that pass unread would pass what is denied, too. */
+	if (observer != NULL && observer->rule.transport == POLICY_SPLICE && s->partly_denied)
+		observer = NULL;
 	if (observer == NULL && s->q->host->kind == HOST_NAME)
 		observer = p->observer;
 	if (observer == NULL)

@@ -325,6 +325,19 @@ static const struct model_rule *model_observer(
 	return best;
 }
 
+/** Whether some requests to the host and port are denied, so that they have to be read. */
+static bool model_denies_some(const struct model *m, const struct model_question *q)
+{
+	for (size_t i = 0; i < m->count; i++) {
+		struct model_rule every = m->rules[i];
+		every.methods = METHODS_ANY;
+		every.path_count = 0;
+		if (!every.allow && model_covers(&every, q) && model_denies(&every, q, true))
+			return true;
+	}
+	return false;
+}
+
 static struct answer model_decide(
 	const struct model *m, const struct model_question *q, bool host_only)
 {
@@ -334,6 +347,8 @@ static struct answer model_decide(
 		a.reason == REASON_DENY_ADDRESS_METADATA || a.reason == REASON_DENY_ADDRESS_PRIVATE)
 		return a;
 	const struct model_rule *observer = model_observer(m, q, host_only);
+	if (observer != NULL && observer->transport == POLICY_SPLICE && model_denies_some(m, q))
+		observer = NULL;
 	if (observer == NULL && (!m->observe || q->is_address))
 		return a;
 	return (struct answer){.reason = REASON_OBSERVE_WOULD_DENY,

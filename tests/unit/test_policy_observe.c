@@ -27,7 +27,13 @@ static const char text[] = "policy 1\n"                                         
 			   "expect allow GET https://a.test/v1/x by=all-a\n"               /* 22 */
 			   "expect deny GET https://a.test/v2 by=all-a code=deny.path\n"   /* 23 */
 			   "[profile strict extends all]\n"                                /* 24 */
-			   "set mode enforce\n";                                           /* 25 */
+			   "set mode enforce\n"                                            /* 25 */
+			   "[profile parts]\n"                                             /* 26 */
+			   "allow e.test tls=splice mode=observe id=e\n"                   /* 27 */
+			   "deny e.test:8443 POST id=e-no\n"                               /* 28 */
+			   "[profile all-parts extends base]\n"                            /* 29 */
+			   "allow *.f.test tls=splice id=f\n"                              /* 30 */
+			   "deny x.f.test:8443 ANY /secret id=f-no\n";                     /* 31 */
 
 struct observe_case {
 	const char *question;
@@ -86,6 +92,20 @@ static const struct observe_case strict_cases[] = {
 	{"GET https://other.test/", "deny.default", NULL, NULL},
 };
 
+/* What a deny rule would refuse of a connection is not passed unread, on whatever port. */
+static const struct observe_case parts_cases[] = {
+	{"CONNECT https://e.test", "allow.splice", NULL, "e"},
+	{"CONNECT https://e.test:9443", "observe.would-deny", "deny.port", "e"},
+	{"CONNECT https://e.test:8443", "deny.port", NULL, "e"},
+};
+
+static const struct observe_case all_parts_cases[] = {
+	{"CONNECT https://x.f.test:9443", "observe.would-deny", "deny.port", "f"},
+	{"CONNECT https://y.f.test:8443", "observe.would-deny", "deny.port", "f"},
+	{"CONNECT https://x.f.test:8443", "observe.would-deny", "deny.port", "observe"},
+	{"GET https://x.f.test:8443/secret", "deny.rule", NULL, "f-no"},
+};
+
 static void ask(const struct profile *profile, const char *question, bool enforce,
 	struct policy_verdict *ret)
 {
@@ -139,6 +159,8 @@ static void what_is_refused_passes_and_says_why(void **state)
 	verdicts_are(p, "rule", rule_cases, array_size(rule_cases));
 	verdicts_are(p, "all", profile_cases, array_size(profile_cases));
 	verdicts_are(p, "strict", strict_cases, array_size(strict_cases));
+	verdicts_are(p, "parts", parts_cases, array_size(parts_cases));
+	verdicts_are(p, "all-parts", all_parts_cases, array_size(all_parts_cases));
 	policy_free(p);
 }
 
