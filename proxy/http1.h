@@ -113,7 +113,7 @@ enum http1_result http1_parse_response(struct http1_scan *scan, struct slice in,
  * NULL. For audit. */
 struct slice http1_field_value(const struct http1_head *head, struct slice name);
 
-/** Whether there is a field of this name (any case), passed on or not. */
+/** Whether there is a field of this name, passed on or not; in any case, and with any mark in a mark's place, as CGI has names. */
 bool http1_has_field(const struct http1_head *head, struct slice name);
 
 /**

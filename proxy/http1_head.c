@@ -140,6 +140,33 @@ struct known_field {
 	enum http1_field_kind kind;
 };
 
+static bool is_alphanumeric(char c)
+{
+	char l = ascii_lower(c);
+	return (l >= 'a' && l <= 'z') || (c >= '0' && c <= '9');
+}
+
+/**
+ * Whether two names make one variable of an application that gets fields as CGI hands them on (RFC 3875 4.1.18): there
+ * every mark is an underscore, so that "X_Method.Override" is X-Method-Override.
+ */
+static bool same_variable(struct slice a, struct slice b)
+{
+	bool same = a.len == b.len;
+	for (size_t i = 0; same && i < a.len; i++)
+		same = ascii_lower(a.ptr[i]) == ascii_lower(b.ptr[i]) ||
+			!(is_alphanumeric(a.ptr[i]) || is_alphanumeric(b.ptr[i]));
+	return same;
+}
+
+/** One that is spelled like a known field, but is another: refused or left out, as that one. */
+static enum http1_field_kind kind_of_variable(struct slice name, const struct known_field *known)
+{
+	if (!same_variable(name, known->name))
+		return HTTP1_FIELD_OTHER;
+	return known->kind == HTTP1_FIELD_OVERRIDE ? HTTP1_FIELD_OVERRIDE : HTTP1_FIELD_HOP;
+}
+
 static enum http1_field_kind field_kind(struct slice name)
 {
 	static const struct known_field known[] = {
@@ -163,15 +190,16 @@ static enum http1_field_kind field_kind(struct slice name)
 		{{"x-forwarded-host", 16}, HTTP1_FIELD_HOP},
 		{{"x-host", 6}, HTTP1_FIELD_HOP},
 		{{"forwarded", 9}, HTTP1_FIELD_HOP},
-		{{"content_length", 14}, HTTP1_FIELD_HOP},
-		{{"transfer_encoding", 17}, HTTP1_FIELD_HOP},
 		{{"alt-svc", 7}, HTTP1_FIELD_ALT_SVC},
 	};
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		if (slice_equal_nocase(name, known[i].name))
 			return known[i].kind;
+		enum http1_field_kind kind = kind_of_variable(name, &known[i]);
+		if (kind != HTTP1_FIELD_OTHER)
+			return kind;
 	}
-	bool proxy = name.len >= 6 && slice_equal_nocase(slice_part(name, 0, 6), SLICE("proxy-"));
+	bool proxy = same_variable(slice_part(name, 0, 6), SLICE("proxy-"));
 	return proxy ? HTTP1_FIELD_HOP : HTTP1_FIELD_OTHER;
 }
 
@@ -334,7 +362,7 @@ struct slice http1_field_value(const struct http1_head *head, struct slice name)
 bool http1_has_field(const struct http1_head *head, struct slice name)
 {
 	for (size_t i = 0; i < head->field_count; i++) {
-		if (slice_equal_nocase(head->fields[i].name, name))
+		if (same_variable(head->fields[i].name, name))
 			return true;
 	}
 	return false;

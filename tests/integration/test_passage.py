@@ -435,11 +435,11 @@ def test_a_field_that_the_rule_does_not_take_is_refused(lab, world, who):
         return [*tunnel("header.test"), send(f"GET /{field.split(':')[0]} HTTP/1.1\r\nHost: header.test\r\n{field}\r\n\r\n"), response(), END]
 
     batch = Batch(lab, [exchange("twin", fetch("header.test", "/twin")), exchange("denied", asks("Authorization: Basic eA==")),
-                        exchange("case", asks("X-SECRET:")), exchange("hop", [*tunnel("header.test"), send(
+                        exchange("case", asks("X-SECRET:")), exchange("mark", asks("X_Secret: 1")), exchange("hop", [*tunnel("header.test"), send(
                             "GET /hop HTTP/1.1\r\nHost: header.test\r\nConnection: x-secret\r\nX-Secret: 1\r\n\r\n"), response(), END])],
                   policy=lab.passage, user=who)
     batch.assert_status("twin", 200)
-    for name in ("denied", "case", "hop"):
+    for name in ("denied", "case", "mark", "hop"):
         batch.assert_status(name, 403)
         event = batch.assert_denied_once(name, {"deny.rule"})
         assert "no-secrets" in event["status_detail"] and event["firewall_rule"]["uid"] == "no-secrets", batch.explain(name)

@@ -216,6 +216,8 @@ static void header_lines_are_strict(void **state)
 		{GET("X-Original-URL: /admin\r\n"), SMUGGLING},
 		{GET("X-Original-URI: /admin\r\n"), SMUGGLING},
 		{GET("X-Rewrite-URL: /admin\r\n"), SMUGGLING},
+		{GET("X_HTTP_Method_Override: DELETE\r\n"), SMUGGLING},
+		{GET("X.Original~URL: /admin\r\n"), SMUGGLING},
 		{GET(": x\r\n"), SMUGGLING},
 		{GET("X\r\n"), SMUGGLING},
 		{GET("X: a\rTransfer-Encoding: chunked\r\n"), SMUGGLING},
@@ -430,7 +432,8 @@ static void a_request_goes_out_as_judged(void **state)
 			     "Proxy-Connection: keep-alive\r\nTE: trailers\r\nKeep-Alive: 5\r\n"
 			     "Trailer: x\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMA\r\n"
 			     "X-Forwarded-Host: denied.test\r\nForwarded: host=denied.test\r\n"
-			     "Content_Length: 5\r\nTransfer_Encoding: x\r\n"
+			     "Content_Length: 5\r\nTransfer_Encoding: x\r\nContent.Length: 5\r\n"
+			     "X_Forwarded-Host: denied.test\r\nProxy_Authorization: Basic eA==\r\n"
 			     "HOST: ALLOWED.TEST:443\r\nExpect: 100-continue\r\n"
 			     "TRANSFER-ENCODING:  CHUNKED \r\nAuthorization:Bearer x\r\n\r\n"));
 	expect_written(&to,
