@@ -17,11 +17,13 @@ static void write_tile(const char *name, const char *class, uint64_t value,
 
 static void write_tiles(const struct report *r, struct buf *to)
 {
-	uint64_t failed = r->counts[TALLY_FAILED];
-	write_tile("allowed", "allowed", r->counts[TALLY_ALLOWED] - failed, html_number, to);
+	uint64_t failed = r->counts[TALLY_FAILED], would = r->counts[TALLY_WOULD];
+	uint64_t allowed = r->counts[TALLY_ALLOWED];
+	allowed -= failed + would < allowed ? failed + would : allowed;
+	write_tile("allowed", "allowed", allowed, html_number, to);
 	write_tile("denied", r->counts[TALLY_DENIED] > 0 ? "denied" : "none",
 		r->counts[TALLY_DENIED], html_number, to);
-	write_tile("would be denied", "would", r->counts[TALLY_WOULD], html_number, to);
+	write_tile("would be denied", "would", would, html_number, to);
 	write_tile("failed upstream", "failed", failed, html_number, to);
 	write_tile("sandboxes started", "sandboxes", r->starts, html_number, to);
 	write_tile("left the sandboxes", "out", r->counts[TALLY_OUT], html_bytes, to);
@@ -32,19 +34,19 @@ static void write_notice(uint64_t count, const char *text, struct buf *to)
 {
 	if (count == 0)
 		return;
-	(void)buf_append_text(to, "<p class=\"notice\"><b>");
+	(void)buf_printf(to, "<p class=\"notice\">%s: <b>", text);
 	html_number(to, count);
-	(void)buf_printf(to, "</b> %s</p>", text);
+	(void)buf_append_text(to, "</b></p>");
 }
 
 /** What should not be, or should be known before the rest is believed. */
 static void write_notices(const struct report *r, struct buf *to)
 {
-	write_notice(r->lost, "events were lost (audit.lost).", to);
-	write_notice(r->skipped, "lines of the log are no events: torn or changed.", to);
-	write_notice(r->recovered, "events were completed after a crash.", to);
+	write_notice(r->lost, "Events that were lost (audit.lost)", to);
+	write_notice(r->skipped, "Lines of the log that are no events, torn or changed", to);
 	write_notice(
-		r->violations, "times a sandbox tried what it may not (sandbox.violation).", to);
+		r->recovered, "Events that were completed after a crash (audit.recovered)", to);
+	write_notice(r->violations, "Tries of what a sandbox may not (sandbox.violation)", to);
 }
 
 static void write_period(const struct report *r, struct buf *to)

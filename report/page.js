@@ -31,12 +31,31 @@
 		}
 	}
 
+	/* The first rows are enough to begin with; the style hides the others of a table that is short. */
+	for (const table of document.querySelectorAll("table.sortable")) {
+		const count = table.tBodies[0].rows.length;
+		if (count <= 20)
+			continue;
+		const more = document.createElement("button");
+		more.type = "button";
+		more.className = "more";
+		const show = () => {
+			const short = table.classList.toggle("short");
+			more.textContent = short ? `Show all ${count} rows` : "Show fewer rows";
+			more.setAttribute("aria-expanded", String(!short));
+		};
+		more.addEventListener("click", show);
+		show();
+		table.after(more);
+	}
+
 	const filter = document.getElementById("filter");
 	const found = document.getElementById("found");
 	filter.parentElement.hidden = false;
 	filter.addEventListener("input", () => {
 		const wanted = filter.value.toLowerCase();
 		let shown = 0;
+		document.body.classList.toggle("filtering", wanted !== "");
 		for (const row of document.querySelectorAll("table.filtered tbody tr")) {
 			row.hidden = !row.textContent.toLowerCase().includes(wanted);
 			shown += row.hidden ? 0 : 1;

@@ -81,7 +81,7 @@ static bool only_observed(const struct audit_line *line, struct slice would)
 	return !tunnel && would.len > 0;
 }
 
-/** "host", or "address port 25 (smtp)" where there is no name. */
+/** A name, else an address, else what is said of packets that were refused. */
 static struct slice host_of(const struct audit_line *line, char text[static ENDPOINT_BYTES])
 {
 	struct slice name = audit_line_text(line, "dst_endpoint.hostname");
@@ -156,7 +156,7 @@ static int decision_count(struct report *r, const struct decision *d)
 	a.parts[1] = d->kind == SPREAD_DENIED ? d->reason : d->would;
 	a.parts[2] = d->suggestion;
 	a.notes[0] = d->sandbox;
-	a.notes[1] = d->kind == SPREAD_DENIED || d->place.len > 0 ? d->place : d->rule;
+	a.notes[1] = d->place.len > 0 ? d->place : d->rule;
 	if (e == 0 && d->kind == SPREAD_DENIED)
 		e = count_in(r, REPORT_DENIED, &a);
 	else if (e == 0 && d->add.counts[TALLY_WOULD] > 0)
@@ -262,8 +262,7 @@ void report_skipped(struct report *r, uint64_t lines)
 
 int report_write(struct report *r, struct buf *to)
 {
-	for (size_t i = 0; i < REPORT_TABLE_COUNT; i++)
-		tally_close(&r->tables[i], REPORT_ROWS_MAX);
+	report_rows_close(r);
 	report_page(r, to);
 	return to->failed ? -ENOBUFS : 0;
 }

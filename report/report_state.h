@@ -32,6 +32,8 @@ struct report {
 	char *file;
 };
 
+/** rows.c: what is left of the counts is what is shown. */
+void report_rows_close(struct report *r);
 /** rows.c: one table, with its head, and what there is instead of it when it is empty. */
 void report_rows(const struct report *r, enum report_table table, struct buf *to);
 /** chart.c: the verdicts over time, with the numbers as a table below. */

@@ -24,27 +24,28 @@ struct column {
 	const char *class; /* n number, t time, c code, k keyword */
 };
 
-#define COLUMNS_MAX 9
+#define COLUMNS_MAX 10 /* and the one that ends them */
 
 struct table {
+	enum tally_order order;
 	const char *empty;                  /* said where there are no rows */
 	struct column columns[COLUMNS_MAX]; /* up to the one without a label */
 };
 
 static const struct table tables[] = {
-	[REPORT_DENIED] = {"Nothing was denied.",
+	[REPORT_DENIED] = {TALLY_BY_EVENTS, "Nothing was denied.",
 		{{"Host", CELL_PART, 0, "h"}, {"Times", CELL_EVENTS, 0, "n"},
 			{"Reason", CELL_PART, 1, "k"},
-			{"A rule that would allow it", CELL_PART, 2, "c"},
+			{"Rule that would allow it", CELL_PART, 2, "c"},
 			{"Denied by", CELL_NOTE, 1, "c"}, {"Last sandbox", CELL_NOTE, 0, "k"},
 			{"Last", CELL_LAST, 0, "t"}}},
-	[REPORT_WOULD] = {"Nothing: no rule that only observes let anything pass.",
+	[REPORT_WOULD] = {TALLY_BY_EVENTS, "Nothing: no rule that only observes let anything pass.",
 		{{"Host", CELL_PART, 0, "h"}, {"Times", CELL_EVENTS, 0, "n"},
 			{"Would be", CELL_PART, 1, "k"},
-			{"A rule that would allow it", CELL_PART, 2, "c"},
+			{"Rule that would allow it", CELL_PART, 2, "c"},
 			{"Observed by", CELL_NOTE, 1, "c"}, {"Last sandbox", CELL_NOTE, 0, "k"},
 			{"Last", CELL_LAST, 0, "t"}}},
-	[REPORT_HOSTS] = {"No host was asked for.",
+	[REPORT_HOSTS] = {TALLY_BY_EVENTS, "No host was asked for.",
 		{{"Host", CELL_PART, 0, "h"}, {"Events", CELL_EVENTS, 0, "n"},
 			{"Allowed", CELL_COUNT, TALLY_ALLOWED, "n"},
 			{"Denied", CELL_COUNT, TALLY_DENIED, "n"},
@@ -52,23 +53,23 @@ static const struct table tables[] = {
 			{"Would deny", CELL_COUNT, TALLY_WOULD, "n"},
 			{"Out", CELL_BYTES, TALLY_OUT, "n"}, {"In", CELL_BYTES, TALLY_IN, "n"},
 			{"Last", CELL_LAST, 0, "t"}}},
-	[REPORT_REASONS] = {"No decision was made.",
+	[REPORT_REASONS] = {TALLY_BY_EVENTS, "No decision was made.",
 		{{"Reason", CELL_PART, 0, "k"}, {"Events", CELL_EVENTS, 0, "n"},
 			{"What it means", CELL_REASON, 0, "h"}, {"First", CELL_FIRST, 0, "t"},
 			{"Last", CELL_LAST, 0, "t"}}},
-	[REPORT_RULES] = {"No sandbox used a rule.",
+	[REPORT_RULES] = {TALLY_BY_OUT, "No sandbox used a rule.",
 		{{"Sandbox", CELL_PART, 0, "k"}, {"Rule", CELL_PART, 1, "h"},
 			{"Written in", CELL_PART, 2, "c"}, {"Events", CELL_EVENTS, 0, "n"},
 			{"Denied", CELL_COUNT, TALLY_DENIED, "n"},
 			{"Out", CELL_BYTES, TALLY_OUT, "n"}, {"In", CELL_BYTES, TALLY_IN, "n"}}},
-	[REPORT_SANDBOXES] = {"No sandbox ran.",
+	[REPORT_SANDBOXES] = {TALLY_BY_LAST, "No sandbox ran.",
 		{{"Sandbox", CELL_PART, 0, "k"}, {"Ended", CELL_VERDICT, 0, "k"},
 			{"Profile", CELL_NOTE, 0, "k"}, {"Command", CELL_NOTE, 2, "c"},
 			{"Allowed", CELL_COUNT, TALLY_ALLOWED, "n"},
 			{"Denied", CELL_COUNT, TALLY_DENIED, "n"},
 			{"Out", CELL_BYTES, TALLY_OUT, "n"}, {"First", CELL_FIRST, 0, "t"},
 			{"Last", CELL_LAST, 0, "t"}}},
-	[REPORT_POLICIES] = {"No policy was in force.",
+	[REPORT_POLICIES] = {TALLY_BY_LAST, "No policy was in force.",
 		{{"Digest", CELL_PART, 0, "c"}, {"Profile", CELL_PART, 1, "k"},
 			{"Event", CELL_NOTE, 0, "k"},
 			{"A later one was refused", CELL_NOTE, 1, "h"},
@@ -171,6 +172,26 @@ static void write_others(const struct table *table, const struct tally *tally, s
 	(void)buf_append_text(to, "</tr></tfoot>");
 }
 
+/** Whether the rows come in the order of this column. */
+static bool orders_by(const struct table *table, const struct column *c)
+{
+	switch (table->order) {
+	case TALLY_BY_EVENTS:
+		return c->cell == CELL_EVENTS;
+	case TALLY_BY_OUT:
+		return c->cell == CELL_BYTES && c->index == TALLY_OUT;
+	case TALLY_BY_LAST:
+		return c->cell == CELL_LAST;
+	}
+	return false;
+}
+
+void report_rows_close(struct report *r)
+{
+	for (size_t i = 0; i < REPORT_TABLE_COUNT; i++)
+		tally_close(&r->tables[i], REPORT_ROWS_MAX, tables[i].order);
+}
+
 void report_rows(const struct report *r, enum report_table which, struct buf *to)
 {
 	const struct table *table = &tables[which];
@@ -184,7 +205,7 @@ void report_rows(const struct report *r, enum report_table which, struct buf *to
 	for (const struct column *c = table->columns; c->label != NULL; c++)
 		(void)buf_printf(to, "<th scope=\"col\" class=\"%s\"%s>%s</th>",
 			c->class[0] == 't' ? "t n" : c->class,
-			c->cell == CELL_EVENTS ? " aria-sort=\"descending\"" : "", c->label);
+			orders_by(table, c) ? " aria-sort=\"descending\"" : "", c->label);
 	(void)buf_append_text(to, "</tr></thead><tbody>\n");
 	for (size_t i = 0; i < tally->count; i++) {
 		(void)buf_append_text(to, "<tr>");

@@ -215,9 +215,39 @@ int tally_add(struct tally *t, const struct tally_add *what)
 	return r;
 }
 
-void tally_close(struct tally *t, size_t keep)
+static int by_number(
+	const struct tally_row *a, const struct tally_row *b, uint64_t of_a, uint64_t of_b)
 {
+	if (of_a != of_b)
+		return of_a < of_b ? 1 : -1;
+	return by_weight(a, b);
+}
+
+static int by_events(const void *left, const void *right)
+{
+	const struct tally_row *a = left, *b = right;
+	return by_number(a, b, tally_events(a), tally_events(b));
+}
+
+static int by_out(const void *left, const void *right)
+{
+	const struct tally_row *a = left, *b = right;
+	return by_number(a, b, a->counts[TALLY_OUT], b->counts[TALLY_OUT]);
+}
+
+static int by_last(const void *left, const void *right)
+{
+	const struct tally_row *a = left, *b = right;
+	return by_number(a, b, a->last_ms, b->last_ms);
+}
+
+void tally_close(struct tally *t, size_t keep, enum tally_order order)
+{
+	static int (*const orders[])(const void *, const void *) = {
+		[TALLY_BY_EVENTS] = by_events, [TALLY_BY_OUT] = by_out, [TALLY_BY_LAST] = by_last};
 	keep_heaviest(t, keep);
+	if (t->count > 0)
+		qsort(t->rows, t->count, sizeof(*t->rows), orders[order]);
 	free(ptr_take(t->slots));
 }
 

@@ -56,8 +56,12 @@ struct tally {
 
 /** @return 0 or -ENOMEM. */
 int tally_add(struct tally *t, const struct tally_add *what);
-/** The heaviest first, at most @keep rows; the others are added to t->others. Only reading is possible afterwards. */
-void tally_close(struct tally *t, size_t keep);
+enum tally_order { TALLY_BY_EVENTS, TALLY_BY_OUT, TALLY_BY_LAST };
+/**
+ * Keep the heaviest, at most @keep rows, the first of an order first; the others are added to t->others. Only reading is
+ * possible afterwards.
+ */
+void tally_close(struct tally *t, size_t keep, enum tally_order order);
 void tally_fini(struct tally *t);
 
 static inline struct slice tally_slice(const struct tally_text *text)
