@@ -13,6 +13,7 @@ set -euo pipefail
 set_deps=(build-essential pkg-config git ca-certificates
 	libnl-3-dev libnl-route-3-dev libnftnl-dev libmnl-dev libssl-dev libc-ares-dev
 	libseccomp-dev libuv1-dev libjansson-dev libpsl-dev libidn2-dev libunistring-dev libyaml-dev
+	libcurl4-openssl-dev zlib1g-dev
 	iproute2 openssl jq util-linux procps
 	python3 python3-numpy python3-pandas python3-matplotlib)
 set_deps_test=(libcmocka-dev python3-pytest python3-requests python3-cryptography python3-pip
