@@ -1,0 +1,38 @@
+/*
+ * Giving metrics to who asks: a Unix socket, or a port of this host's loopback, on which GET is answered with a text that the
+ * caller writes. Part of the caller's poll loop; never blocks. Who asks is a stranger: of what it sends only the first line is
+ * looked at, few may ask at once, and each has a deadline.
+ */
+#ifndef ECLUSA_IPC_SCRAPE_H
+#define ECLUSA_IPC_SCRAPE_H
+
+#include "common/buf.h"
+#include "common/failure.h"
+
+#include <poll.h>
+
+#define SCRAPE_CLIENTS_MAX       8
+#define SCRAPE_POLLS             (1 + SCRAPE_CLIENTS_MAX)
+#define SCRAPE_REQUEST_BYTES_MAX ((size_t)4096)
+#define SCRAPE_TEXT_BYTES_MAX    ((size_t)1 << 20)
+#define SCRAPE_DEADLINE_MS       5000
+
+struct scrape;
+
+/** Write all metrics. */
+typedef void scrape_fill(void *arg, struct buf *to);
+
+/** @where "/PATH" of a socket that only this user and root can reach, or "ADDRESS:PORT" of the loopback. @return 0 or negative errno. */
+int scrape_open(const char *where, struct scrape **ret, struct failure *why);
+/** Closes, and removes the socket's file. NULL is accepted. */
+void scrape_close(struct scrape *s);
+/** The port that it has, where it was asked for any (0); 0: it is a Unix socket. */
+unsigned scrape_port(const struct scrape *s);
+/** What to wait for; fd -1: nothing in this place. NULL has nothing to wait for. */
+void scrape_polls(const struct scrape *s, struct pollfd ret[static SCRAPE_POLLS]);
+/** How long to wait at most; -1: as long as it takes. */
+int scrape_timeout_ms(const struct scrape *s);
+/** Something may have come, or a deadline passed: go on with whoever can. */
+void scrape_turn(struct scrape *s, scrape_fill *fill, void *arg);
+
+#endif
