@@ -254,6 +254,7 @@ void audit_segment_release(struct audit_segment *s)
 	if (segment_begin(s) < 0)
 		return;
 	(void)!ftruncate(s->fd, s->end); /* else it is kept until the file goes */
+	s->reserved = s->end;
 	segment_unlock(s);
 }
 

@@ -33,6 +33,9 @@ enum message_kind {
 	MESSAGE_POLICY_PREPARED, /* their answer */
 	MESSAGE_POLICY_COMMIT,   /* super -> keeper and workers: what was prepared is in force */
 	MESSAGE_POLICY_DROP,     /* super -> keeper and workers: it is not */
+	MESSAGE_SEGMENT_WANTED,  /* super -> launcher: bare header; the log's file has its size */
+	MESSAGE_SEGMENT,         /* launcher -> super, with a file: the log goes on there */
+	MESSAGE_SEGMENT_TAKEN,   /* super -> launcher: bare header; its first line is written */
 };
 
 struct message_header {
@@ -138,9 +141,11 @@ struct message_proxy_start {
 	uint32_t resolver_count;
 	uint32_t has_own_ring; /* for events about the policy: it can change while the proxy runs */
 	uint32_t has_ca;
-	uint32_t has_audit_key;           /* what signs the log's checkpoints */
-	uint32_t policy_origin;           /* enum message_policy_origin */
-	uint32_t ca_lifetime_s;           /* of a CA that the keeper makes; 0: a run's */
+	uint32_t has_audit_key; /* what signs the log's checkpoints */
+	uint32_t policy_origin; /* enum message_policy_origin */
+	uint32_t ca_lifetime_s; /* of a CA that the keeper makes; 0: a run's */
+	uint64_t
+		segment_bytes; /* another file of the log is asked for at this size; 0: there is one */
 	char profile[MESSAGE_NAME_BYTES]; /* whose digests events about the policy tell */
 	struct {
 		struct address address;
@@ -182,6 +187,14 @@ struct message_policy_step {
 	int32_t code;     /* of _PREPARED: 0 or negative errno */
 	uint32_t origin;
 	uint32_t reserved;
+};
+
+/** MESSAGE_SEGMENT, with the file; its first line names what is here. */
+struct message_segment {
+	struct message_header header;
+	uint64_t index_last; /* where the folder's index is: see audit/index.h */
+	char index_head[MESSAGE_DIGEST_BYTES];
+	char before[MESSAGE_TEXT_BYTES]; /* name of the file that ends */
 };
 
 static_assert(sizeof(struct message_header) == 8, "wire size");

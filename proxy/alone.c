@@ -11,6 +11,7 @@
 #include "proxy/last_good.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -40,6 +41,7 @@ static void alone_init(struct alone *a, const struct alone_options *o)
 		.watch = WATCH_NONE,
 		.audit_folder = -1,
 		.segment_fd = -1,
+		.next_fd = -1,
 		.super_pidfd = -1,
 		.launcher_fd = -1,
 		.netd_fd = -1,
@@ -55,7 +57,7 @@ static void alone_fini(struct alone *a)
 {
 	if (a->control_fd >= 0)
 		(void)unlinkat(a->state_fd, CONTROL_NAME, 0); /* the next start replaces it */
-	int *fds[] = {&a->control_fd, &a->signal_fd, &a->audit_folder, &a->segment_fd,
+	int *fds[] = {&a->control_fd, &a->signal_fd, &a->audit_folder, &a->segment_fd, &a->next_fd,
 		&a->super_pidfd, &a->launcher_fd, &a->netd_fd, &a->uid_lock, &a->state_fd};
 	for (size_t i = 0; i < array_size(fds); i++)
 		fd_close(fds[i]);
@@ -144,6 +146,7 @@ static void alone_ready(struct alone *a, const struct message_proxy_ready *m)
 		return;
 	}
 	a->is_ready = true;
+	alone_file_begun(a);
 	alone_policy_started(a);
 	(void)printf("ready %s%s%s:%u\n", six ? "[" : "", address_format(&o->address, shown),
 		six ? "]" : "", a->port);
@@ -167,6 +170,10 @@ static void alone_hear_launcher(struct alone *a)
 		alone_loaded(a, &m.answer);
 	} else if (got == (int)sizeof(m.header) && m.header.kind == MESSAGE_PROXY_FINISHED) {
 		a->finished = true;
+	} else if (got == (int)sizeof(m.header) && m.header.kind == MESSAGE_SEGMENT_WANTED) {
+		alone_want_file(a);
+	} else if (got == (int)sizeof(m.header) && m.header.kind == MESSAGE_SEGMENT_TAKEN) {
+		alone_file_taken(a);
 	} else if (got == (int)sizeof(m.failed) && m.header.kind == MESSAGE_FAILED) {
 		log_event(LOG_LEVEL_ERROR, "failed", "error=\"%.*s\"",
 			(int)sizeof(m.failed.text) - 1, m.failed.text);
@@ -200,10 +207,12 @@ static void alone_hear_signal(struct alone *a)
 {
 	struct signalfd_siginfo info;
 	while (read(a->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo == SIGHUP)
-			alone_want(a, ALONE_ASKED);
-		else
+		if (info.ssi_signo != SIGHUP) {
 			alone_end(a, ALONE_EXIT_ENDED);
+			continue;
+		}
+		alone_want(a, ALONE_ASKED);
+		alone_want_file(a);
 	}
 }
 
@@ -257,13 +266,29 @@ static void alone_dispatch(struct alone *a, size_t source)
 		alone_want(a, ALONE_CHANGED);
 }
 
+/** What to wait for at most, in milliseconds; -1: nothing is due at any time. */
+static int alone_timeout_ms(const struct alone *a)
+{
+	int load = alone_load_timeout_ms(a);
+	uint64_t now = clock_monotonic_ns();
+	if (!a->is_ready || a->ending || a->next_fd >= 0)
+		return load;
+	uint64_t left_ms = a->rotate_ns <= now ? 0 : (a->rotate_ns - now) / NS_PER_MS + 1;
+	int rotate = left_ms > INT_MAX ? INT_MAX : (int)left_ms;
+	return load < 0 || rotate < load ? rotate : load;
+}
+
 static void alone_turn(struct alone *a)
 {
 	struct pollfd waits[SOURCE_COUNT];
 	alone_sources(a, waits);
-	int timeout_ms = alone_load_timeout_ms(a);
-	if (timeout_ms == 0 && !a->ending) {
+	int timeout_ms = alone_timeout_ms(a);
+	if (timeout_ms == 0 && !a->ending && alone_load_timeout_ms(a) == 0) {
 		alone_load(a);
+		return;
+	}
+	if (timeout_ms == 0 && !a->ending) {
+		alone_next_file(a);
 		return;
 	}
 	if (poll(waits, SOURCE_COUNT, timeout_ms) <= 0)

@@ -1,4 +1,4 @@
-/* The log of the proxy alone: one segment a life, which begins and ends as a sandbox does. See alone_state.h. */
+/* The log of the proxy alone: one chain a life, which begins and ends as a sandbox does. See alone_state.h. */
 #include "proxy/alone_state.h"
 
 #include "audit/index.h"
@@ -21,6 +21,8 @@ static int log_put(struct alone *a, enum audit_index_kind kind, const struct aud
 	if (r < 0)
 		return r;
 	r = audit_segment_append_event(segment, e);
+	if (r == 0 && kind == AUDIT_INDEX_CLOSED)
+		audit_segment_release(segment);
 	if (r == 0) {
 		const struct audit_index_entry entry = {.kind = kind,
 			.segment = a->segment_name,
@@ -69,7 +71,12 @@ int alone_begin_log(struct alone *a, struct failure *why)
 	if (a->segment_fd < 0)
 		return a->segment_fd;
 	a->start_ms = clock_wall_ms();
-	const struct audit_event start = {.class = AUDIT_PROCESS,
+	struct chain index;
+	r = audit_index_head(a->audit_folder, &index);
+	if (r < 0)
+		return failure_errno(why, r, "the audit folder's index can't be read");
+	const struct audit_event start = {.index = &index,
+		.class = AUDIT_PROCESS,
 		.activity = ACTIVITY_LAUNCH,
 		.reason = REASON_SANDBOX_START,
 		.sandbox_id = a->id,
@@ -117,6 +124,7 @@ void alone_end_log(struct alone *a)
 	struct failure why = {0};
 	if (a->segment_fd < 0)
 		return;
+	alone_settle_file(a);
 	const struct audit_event end = {.class = AUDIT_PROCESS,
 		.activity = ACTIVITY_TERMINATE,
 		.reason = REASON_SANDBOX_EXIT,

@@ -1,13 +1,19 @@
 /* The command line of the proxy alone. See alone.h. */
 #include "proxy/alone.h"
 
+#include "audit/segment.h"
 #include "common/cleanup.h"
 #include "common/slice.h"
+#include "policy/value.h"
 
 #include <getopt.h>
 #include <stdio.h>
 
-#define DEFAULT_PORT 3128
+#define DEFAULT_PORT           3128
+#define SEGMENT_BYTES_DEFAULT  (UINT64_C(64) << 20)
+#define SEGMENT_BYTES_MIN      (UINT64_C(64) << 10)
+#define SEGMENT_AGE_MS_DEFAULT (UINT64_C(24) * 3600 * 1000)
+#define SEGMENT_AGE_MS_MIN     UINT64_C(1000) /* names of files have seconds */
 
 enum option_kind {
 	OPTION_LISTEN = 256,
@@ -21,6 +27,8 @@ enum option_kind {
 	OPTION_HOSTS,
 	OPTION_RESOLVER,
 	OPTION_AUDIT_DIR,
+	OPTION_SEGMENT_SIZE,
+	OPTION_SEGMENT_AGE,
 	OPTION_STATE_DIR,
 	OPTION_REMOTE,
 	OPTION_WATCH,
@@ -38,6 +46,8 @@ static const struct option options[] = {
 	{"hosts", required_argument, NULL, OPTION_HOSTS},
 	{"resolver", required_argument, NULL, OPTION_RESOLVER},
 	{"audit-dir", required_argument, NULL, OPTION_AUDIT_DIR},
+	{"audit-segment-size", required_argument, NULL, OPTION_SEGMENT_SIZE},
+	{"audit-segment-age", required_argument, NULL, OPTION_SEGMENT_AGE},
 	{"state-dir", required_argument, NULL, OPTION_STATE_DIR},
 	{"remote-clients", no_argument, NULL, OPTION_REMOTE},
 	{"watch", no_argument, NULL, OPTION_WATCH},
@@ -79,6 +89,29 @@ static int take_trust(const char *text, struct alone_options *to)
 	if (to->trust_count == array_size(to->trust))
 		return usage("too many --trust: ", text);
 	to->trust[to->trust_count++] = text;
+	return 0;
+}
+
+static int take_segment_size(const char *text, struct alone_options *to)
+{
+	uint64_t bytes;
+	if (value_size(slice_of(text), &bytes) != NULL || bytes < SEGMENT_BYTES_MIN ||
+		bytes > (uint64_t)AUDIT_SEGMENT_BYTES_MAX)
+		return usage("--audit-segment-size takes a size from 64k to 256m, not ", text);
+	if (to->segment_bytes != 0)
+		return usage("--audit-segment-size stands twice, with ", text);
+	to->segment_bytes = bytes;
+	return 0;
+}
+
+static int take_segment_age(const char *text, struct alone_options *to)
+{
+	uint64_t ms;
+	if (value_duration(slice_of(text), &ms) != NULL || ms < SEGMENT_AGE_MS_MIN)
+		return usage("--audit-segment-age takes a time from 1s to 3650d, not ", text);
+	if (to->segment_age_ms != 0)
+		return usage("--audit-segment-age stands twice, with ", text);
+	to->segment_age_ms = ms;
 	return 0;
 }
 
@@ -124,6 +157,10 @@ static int take_option(int option, const char *value, struct alone_options *to)
 				       : take_listen(value, to);
 	else if (option == OPTION_TRUST)
 		return take_trust(value, to);
+	else if (option == OPTION_SEGMENT_SIZE)
+		return take_segment_size(value, to);
+	else if (option == OPTION_SEGMENT_AGE)
+		return take_segment_age(value, to);
 	else if (option == OPTION_REMOTE)
 		to->remote = true;
 	else if (option == OPTION_WATCH)
@@ -165,6 +202,10 @@ int alone_parse(int argc, char **argv, struct alone_options *ret)
 	if (optind != argc)
 		return usage("no word is expected: ", argv[optind]);
 	int r = check(&o);
+	if (o.segment_bytes == 0)
+		o.segment_bytes = SEGMENT_BYTES_DEFAULT;
+	if (o.segment_age_ms == 0)
+		o.segment_age_ms = SEGMENT_AGE_MS_DEFAULT;
 	if (r == 0)
 		*ret = o;
 	return r;

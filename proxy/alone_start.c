@@ -200,6 +200,7 @@ static int start_send(struct alone *a, struct start_parts *p, struct failure *wh
 	m->has_own_ring = 1;
 	m->has_audit_key = p->audit_key_fd >= 0;
 	m->policy_origin = a->policy.origin;
+	m->segment_bytes = a->options->segment_bytes;
 	struct message_listeners listeners = {
 		.header = {.kind = MESSAGE_LISTENERS}, .count = m->workers};
 	struct message_sandbox sandbox = {.header = {.kind = MESSAGE_SANDBOX_ADD}};

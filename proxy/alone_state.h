@@ -42,7 +42,9 @@ struct alone {
 	char id[SANDBOX_ID_BYTES];
 	char own_ring_id[SANDBOX_ID_BYTES + 8];
 	char segment_name[256];
-	int audit_folder, segment_fd;
+	char next_name[256];                   /* of the file that the recorder is to go on in, */
+	int audit_folder, segment_fd, next_fd; /* which it has not said yet; -1: none */
+	uint64_t rotate_ns;                    /* when another file is due */
 	bool has_rings;
 	uint64_t start_ms;
 
@@ -73,6 +75,18 @@ int alone_begin_log(struct alone *a, struct failure *why);
 int alone_open_rings(struct alone *a, int ret_fds[static 2], struct failure *why);
 /** After super has ended: what its rings still hold, and the end. */
 void alone_end_log(struct alone *a);
+
+/* alone_rotate.c */
+/** Another file is due now. */
+void alone_want_file(struct alone *a);
+/** The age of the file that is written begins. */
+void alone_file_begun(struct alone *a);
+/** Another file was due: make one, and hand it over. */
+void alone_next_file(struct alone *a);
+/** The log goes on in it. */
+void alone_file_taken(struct alone *a);
+/** After super has ended: which file is the log's last? */
+void alone_settle_file(struct alone *a);
 
 /* alone_policy.c */
 /** The policy to start with: the files', else the last good one, else none. @return 0 or negative errno. */

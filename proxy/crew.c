@@ -26,6 +26,7 @@ static void member_init(struct crew_member *m)
 void crew_init(struct crew *c)
 {
 	*c = (struct crew){.segment_fd = -1,
+		.next_fd = -1,
 		.ca_bundle_fd = -1,
 		.upstream_ca_fd = -1,
 		.guard_fd = -1,
@@ -55,9 +56,9 @@ static void member_fini(struct crew_member *m)
 
 void crew_fini(struct crew *c)
 {
-	int *fds[] = {&c->segment_fd, &c->ca_bundle_fd, &c->upstream_ca_fd, &c->guard_fd,
-		&c->own_ring_fd, &c->ca_fd, &c->ca_key_fd, &c->audit_key_fd, &c->attest_ends[0],
-		&c->attest_ends[1], &c->wake[0], &c->wake[1]};
+	int *fds[] = {&c->segment_fd, &c->next_fd, &c->ca_bundle_fd, &c->upstream_ca_fd,
+		&c->guard_fd, &c->own_ring_fd, &c->ca_fd, &c->ca_key_fd, &c->audit_key_fd,
+		&c->attest_ends[0], &c->attest_ends[1], &c->wake[0], &c->wake[1]};
 	for (size_t i = 0; i < array_size(fds); i++)
 		fd_close(fds[i]);
 	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++) {
@@ -95,6 +96,19 @@ int crew_open(struct crew *c, struct failure *why)
 		return failure_errno(why, r, "proxy: channel");
 	if (pipe2(c->wake, O_CLOEXEC | O_NONBLOCK) < 0)
 		return failure_errno(why, -errno, "proxy: pipe");
+	return 0;
+}
+
+int crew_take_segment(struct crew *c, struct failure *why)
+{
+	struct audit_segment *next = NULL;
+	int r = audit_segment_attach(c->next_fd, NULL, &next, why);
+	if (r < 0)
+		return r;
+	audit_segment_free(c->segment);
+	c->segment = next;
+	fd_close(&c->segment_fd);
+	c->segment_fd = fd_take(&c->next_fd);
 	return 0;
 }
 
@@ -142,7 +156,7 @@ static int keeper_child(struct crew *c, int channel_fd)
 
 static int recorder_child(struct crew *c, int channel_fd)
 {
-	int keep[] = {channel_fd, c->wake[0], c->segment_fd, c->attest_ends[0]};
+	int keep[] = {channel_fd, c->wake[0], c->segment_fd, c->next_fd, c->attest_ends[0]};
 	struct audit_ring *rings[MESSAGE_WORKERS_MAX + 1];
 	struct failure why = {0};
 	unsigned count = 0;
@@ -159,6 +173,9 @@ static int recorder_child(struct crew *c, int channel_fd)
 		.wake_fd = c->wake[0],
 		.segment = c->segment,
 		.segment_fd = c->segment_fd,
+		.segment_bytes = (off_t)c->start.segment_bytes,
+		.next = c->next_fd >= 0 ? &c->next : NULL,
+		.next_fd = c->next_fd,
 		.attest_fd = c->attest_ends[0],
 		.rings = rings,
 		.ring_count = count});

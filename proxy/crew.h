@@ -37,7 +37,9 @@ struct crew {
 	uint32_t policy_origin; /* enum message_policy_origin */
 	struct buf hosts;
 	struct audit_segment *segment;
-	int segment_fd, ca_bundle_fd, upstream_ca_fd, guard_fd;
+	struct message_segment next; /* of next_fd */
+	int segment_fd, next_fd;     /* next_fd: in which the recorder is to go on; -1 */
+	int ca_bundle_fd, upstream_ca_fd, guard_fd;
 	int ring_fds[MESSAGE_WORKERS_MAX];
 	int budget_fds[MESSAGE_WORKERS_MAX]; /* what a worker's successor must find as it was */
 	int own_ring_fd; /* super's, as the rings of workers are; -1: it has nothing to record */
@@ -58,6 +60,9 @@ void crew_init(struct crew *c);
 void crew_fini(struct crew *c);
 /** Channels that members share, once the number of workers is known. */
 int crew_open(struct crew *c, struct failure *why);
+
+/** The recorder has gone on in the next file of the log. @return 0 or negative errno. */
+int crew_take_segment(struct crew *c, struct failure *why);
 
 /** Fork one. @return 0 or negative errno with a line in @why. */
 int crew_start_keeper(struct crew *c, struct failure *why);

@@ -8,5 +8,5 @@ proxy_SOURCES += proxy/confine.c proxy/crew.c proxy/keeper.c proxy/recorder.c pr
 proxy_SOURCES += proxy/worker.c proxy/listener.c proxy/flow.c proxy/record.c proxy/refuse.c proxy/spend.c proxy/inspect.c proxy/upstream.c proxy/tunnel.c proxy/relay.c
 proxy_SOURCES += proxy/hello.c proxy/lane.c proxy/opening.c proxy/passage.c proxy/pipe.c proxy/splice.c proxy/websocket.c
 proxy_SOURCES += proxy/snapshot.c proxy/prepared.c proxy/reload.c proxy/policy_event.c proxy/renew.c proxy/revoke.c
-proxy_SOURCES += proxy/alone.c proxy/alone_control.c proxy/alone_log.c proxy/alone_options.c proxy/alone_policy.c proxy/alone_start.c
+proxy_SOURCES += proxy/alone.c proxy/alone_control.c proxy/alone_log.c proxy/alone_options.c proxy/alone_policy.c proxy/alone_rotate.c proxy/alone_start.c
 proxy_SOURCES += proxy/last_good.c proxy/reload_source.c proxy/watch.c

@@ -1,6 +1,7 @@
 /* See recorder.h. */
 #include "proxy/recorder.h"
 
+#include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "ipc/channel.h"
@@ -13,8 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RETRY_MS 100  /* after a failed write */
-#define IDLE_MS  1000 /* looked at again even if nobody says that there is something */
+#define RETRY_MS 100        /* after a failed write */
+#define IDLE_MS  1000       /* looked at again even if nobody says that there is something */
+#define ASK_NS   NS_PER_SEC /* another file is asked for again, as long as there is none */
 
 struct recorder {
 	const struct recorder_context *context;
@@ -22,6 +24,10 @@ struct recorder {
 	uint64_t
 		stalled_ns; /* since when requests are denied, for the log can't be written; 0: they are not */
 	int stalled_error;
+	struct message_segment next; /* the file to go on in, if next_fd is not -1 */
+	int next_fd;
+	uint64_t failed_ns; /* when that did not work; 0: it was not tried */
+	uint64_t asked_ns;  /* when one was asked for; 0: it was not */
 	bool ended;
 };
 
@@ -35,7 +41,7 @@ static void recorder_tell(struct recorder *r, enum reason reason, const char *de
 	log_event(LOG_LEVEL_ERROR,
 		reason == REASON_DENY_AUDIT_FULL ? "audit-not-writable" : "audit-writable-again",
 		"%s", detail);
-	if (audit_segment_append_event(r->context->segment, &e) == 0)
+	if (audit_segment_append_event(r->spool.segment, &e) == 0)
 		spool_wrote(&r->spool);
 }
 
@@ -66,7 +72,7 @@ static void recorder_stall(struct recorder *r, int error)
 /** Move what one ring holds. @return lines or negative errno. */
 static int recorder_drain_ring(struct recorder *r, unsigned ring, bool orphaned)
 {
-	int lines = audit_segment_drain(r->context->segment, r->context->rings[ring], orphaned);
+	int lines = audit_segment_drain(r->spool.segment, r->context->rings[ring], orphaned);
 	if (lines > 0) {
 		spool_wrote(&r->spool);
 		fault_point("recorder-after-write");
@@ -74,10 +80,45 @@ static int recorder_drain_ring(struct recorder *r, unsigned ring, bool orphaned)
 	return lines;
 }
 
+/** Go on in the next file, if there is one. Until that works this one does. */
+static void recorder_move(struct recorder *r)
+{
+	const struct recorder_message taken = {.kind = RECORDER_TAKEN};
+	uint64_t now = clock_monotonic_ns();
+	if (r->next_fd < 0 || (r->failed_ns != 0 && now - r->failed_ns < ASK_NS))
+		return;
+	r->failed_ns = now;
+	int error = spool_move(&r->spool, &r->next, r->next_fd);
+	if (error < 0) {
+		log_event(LOG_LEVEL_ERROR, "log-not-continued", "error=%s", strerror(-error));
+		return;
+	}
+	r->next_fd = -1;
+	r->asked_ns = r->failed_ns = 0;
+	fault_point("recorder-moved");
+	if (channel_send(r->context->channel_fd, &taken, sizeof(taken), NULL, 0) < 0)
+		r->ended = true; /* super is gone */
+}
+
+/** The file has its size: super's launcher makes another one. */
+static void recorder_ask(struct recorder *r)
+{
+	const struct recorder_message wanted = {.kind = RECORDER_WANTED};
+	uint64_t now = clock_monotonic_ns();
+	off_t most = r->context->segment_bytes;
+	if (most == 0 || r->next_fd >= 0 || audit_segment_size(r->spool.segment) < most ||
+		(r->asked_ns != 0 && now - r->asked_ns < ASK_NS))
+		return;
+	r->asked_ns = now;
+	if (channel_send(r->context->channel_fd, &wanted, sizeof(wanted), NULL, 0) < 0)
+		r->ended = true; /* super is gone */
+}
+
 /** Move what all rings hold. @return lines or the first error. */
 static int recorder_drain(struct recorder *r, bool orphaned)
 {
 	int lines = 0, error = 0;
+	recorder_move(r);
 	for (unsigned i = 0; i < r->context->ring_count; i++) {
 		int moved = recorder_drain_ring(r, i, orphaned);
 		if (moved < 0 && error == 0)
@@ -86,6 +127,7 @@ static int recorder_drain(struct recorder *r, bool orphaned)
 	}
 	int turned = spool_turn(&r->spool);
 	recorder_stall(r, error < 0 ? error : turned);
+	recorder_ask(r);
 	return error < 0 ? error : lines;
 }
 
@@ -102,7 +144,9 @@ static void recorder_answer(struct recorder *r, const struct recorder_message *a
 static void recorder_hear(struct recorder *r)
 {
 	struct recorder_message asked;
-	int got = channel_receive(r->context->channel_fd, &asked, sizeof(asked), NULL, 0, NULL);
+	auto_fd fd = -1;
+	size_t count = 0;
+	int got = channel_receive(r->context->channel_fd, &asked, sizeof(asked), &fd, 1, &count);
 	if (got == -EAGAIN)
 		return;
 	if (got != (int)sizeof(asked)) {
@@ -116,6 +160,11 @@ static void recorder_hear(struct recorder *r)
 		spool_finish(&r->spool);
 		recorder_answer(r, &asked, drained);
 		r->ended = true;
+	} else if (asked.kind == RECORDER_SEGMENT && r->next_fd < 0 && fd >= 0) {
+		r->next = asked.segment;
+		r->next.before[sizeof(r->next.before) - 1] = '\0';
+		r->next.index_head[sizeof(r->next.index_head) - 1] = '\0';
+		r->next_fd = fd_take(&fd);
 	}
 }
 
@@ -146,9 +195,14 @@ static void recorder_wait(struct recorder *r)
 int recorder_run(const struct recorder_context *context)
 {
 	struct recorder r = {.context = context,
+		.next_fd = context->next_fd,
 		.spool = {.segment = context->segment,
 			.segment_fd = context->segment_fd,
 			.attest_fd = context->attest_fd}};
+	if (context->next != NULL)
+		r.next = *context->next;
+	else
+		r.next_fd = -1;
 	spool_wrote(&r.spool); /* what the launcher, or a predecessor, wrote */
 	for (unsigned i = 0; i < context->ring_count; i++)
 		audit_ring_set_stalled(context->rings[i], false); /* a predecessor's word */

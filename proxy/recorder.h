@@ -6,20 +6,25 @@
 #define ECLUSA_PROXY_RECORDER_H
 
 #include "audit/segment.h"
+#include "ipc/message.h"
 
 #include <stdint.h>
 
 enum recorder_kind {
 	RECORDER_ORPHAN = 1, /* super -> recorder: the worker of this ring is dead: complete it */
 	RECORDER_FINISH,     /* super -> recorder: every worker has ended: complete all rings */
-	RECORDER_DONE, /* recorder -> super: that is done; for FINISH the recorder then ends */
+	RECORDER_DONE,    /* recorder -> super: that is done; for FINISH the recorder then ends */
+	RECORDER_SEGMENT, /* super -> recorder, with a file: go on there */
+	RECORDER_TAKEN,   /* recorder -> super: its first line is written */
+	RECORDER_WANTED,  /* recorder -> super: the file has its size, another one is due */
 };
 
 struct recorder_message {
 	uint32_t kind;
-	uint32_t ring;   /* of ORPHAN, and of DONE after it */
-	uint32_t finish; /* DONE after FINISH */
-	int32_t result;  /* of DONE: 0 or negative errno */
+	uint32_t ring;                  /* of ORPHAN, and of DONE after it */
+	uint32_t finish;                /* DONE after FINISH */
+	int32_t result;                 /* of DONE: 0 or negative errno */
+	struct message_segment segment; /* of SEGMENT */
 };
 
 struct recorder_context {
@@ -27,6 +32,10 @@ struct recorder_context {
 	int wake_fd;                   /* non-blocking; a byte: some ring has a line */
 	struct audit_segment *segment; /* attached */
 	int segment_fd;                /* its descriptor */
+	off_t segment_bytes;           /* at this size another one is asked for; 0: never */
+	const struct message_segment
+		*next; /* the one that a predecessor was to go on in; NULL: none */
+	int next_fd;
 	int attest_fd; /* to the keeper, which signs checkpoints; -1: there are none */
 	struct audit_ring *const *rings;
 	unsigned ring_count;

@@ -1,12 +1,16 @@
 /* See spool.h. */
 #include "proxy/spool.h"
 
+#include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "ipc/fault.h"
 #include "proxy/attest.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ATTEST_WAIT_MS 500
@@ -77,6 +81,61 @@ int spool_turn(struct spool *s)
 	int synced = spool_sync(s);
 	int reserved = audit_segment_reserve(s->segment);
 	return r < 0 ? r : synced < 0 ? synced : reserved;
+}
+
+/** All that will ever be in the file before. @begun: the next one has lines already, so that nothing may be added. */
+static int spool_end_file(struct spool *s, bool begun)
+{
+	audit_segment_release(s->segment); /* also finds what a predecessor wrote */
+	if (!begun && s->attest_fd >= 0 && last_line(s) > s->covered)
+		(void)spool_checkpoint(s); /* without it the next one covers these lines, too */
+	return fdatasync(s->segment_fd) < 0 ? -errno : 0;
+}
+
+/** What the first line of a file says: where it comes from. */
+static int spool_begin_file(struct audit_segment *next, const struct message_segment *m)
+{
+	struct chain index = {.sequence = m->index_last};
+	char detail[MESSAGE_TEXT_BYTES + 32];
+	(void)slice_copy(slice_part(slice_of(m->index_head), 0, DIGEST_TEXT_BYTES - 1), index.head,
+		sizeof(index.head)); /* it fits */
+	(void)snprintf(
+		detail, sizeof(detail), "goes on after %.*s", MESSAGE_TEXT_BYTES - 1, m->before);
+	const struct audit_event e = {.class = AUDIT_LIFECYCLE,
+		.activity = 99, /* OCSF: Other */
+		.reason = REASON_AUDIT_ROTATED,
+		.detail = detail,
+		.index = &index};
+	int r = audit_segment_reserve(next);
+	return r < 0 ? r : audit_segment_append_event(next, &e);
+}
+
+int spool_move(struct spool *s, const struct message_segment *m, int fd)
+{
+	struct audit_segment *next = NULL;
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	bool begun = st.st_size > 0;
+	int r = spool_end_file(s, begun);
+	if (r == 0)
+		r = audit_segment_follow(fd, s->segment, &next, NULL);
+	fault_point("recorder-next-file");
+	if (r == 0 && !begun)
+		r = spool_begin_file(next, m);
+	if (r == 0 && fdatasync(fd) < 0)
+		r = -errno;
+	if (r < 0) {
+		audit_segment_free(next);
+		return r;
+	}
+	audit_segment_free(s->segment);
+	fd_close(&s->segment_fd);
+	s->segment = next;
+	s->segment_fd = fd;
+	s->unsynced_ns = 0;
+	spool_wrote(s);
+	return 0;
 }
 
 void spool_finish(struct spool *s)

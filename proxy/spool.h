@@ -6,6 +6,7 @@
 #define ECLUSA_PROXY_SPOOL_H
 
 #include "audit/segment.h"
+#include "ipc/message.h"
 
 #define SPOOL_SYNC_MS                                                                              \
 	25 /* from the first line that is not on the disk until it is asked to be; twice that with a slow disk's answer */
@@ -23,6 +24,11 @@ struct spool {
 void spool_wrote(struct spool *s);
 /** Do what is due. @return 0, or negative errno: the disk is full or failing, and requests must be denied. */
 int spool_turn(struct spool *s);
+/**
+ * Go on in another file: the one before gets a checkpoint and is on the disk before the first line of this one. If a predecessor
+ * had begun it, go on there. @return 0, then @fd is taken over; negative errno: the file before stays the one.
+ */
+int spool_move(struct spool *s, const struct message_segment *m, int fd);
 /** The end: a last checkpoint. */
 void spool_finish(struct spool *s);
 /** Milliseconds until something is due, at most @limit_ms. */

@@ -240,20 +240,41 @@ static bool super_hear_netd(struct super *s)
 
 /* --- launcher --- */
 
+/** The log goes on in another file. Whoever records from now on has to know. */
+static void super_next_segment(struct super *s, const struct message_segment *m, int fd)
+{
+	struct recorder_message next = {.kind = RECORDER_SEGMENT, .segment = *m};
+	if (s->crew.next_fd >= 0) {
+		fd_close(&fd); /* the launcher waits for an answer before it sends another one */
+		return;
+	}
+	s->crew.next = *m;
+	s->crew.next_fd = fd;
+	if (s->crew.recorder.channel_fd >= 0)
+		(void)channel_send(s->crew.recorder.channel_fd, &next, sizeof(next), &fd,
+			1); /* if it died, its successor begins with it */
+	fault_point("super-segment");
+}
+
 static void super_hear_launcher(struct super *s)
 {
 	union {
 		struct message_header header;
 		struct message_policy policy;
+		struct message_segment segment;
 	} m;
-	auto_fd bundle = -1;
+	auto_fd fd = -1;
 	size_t count = 0;
-	int got = channel_receive(s->launcher_fd, &m, sizeof(m), &bundle, 1, &count);
+	int got = channel_receive(s->launcher_fd, &m, sizeof(m), &fd, 1, &count);
 	if (got == -EAGAIN)
 		return;
 	bool policy = got == (int)sizeof(m.policy);
-	if (policy && m.header.kind == MESSAGE_POLICY && bundle >= 0) {
-		reload_begin(&s->reload, &s->crew, &m.policy, fd_take(&bundle));
+	if (policy && m.header.kind == MESSAGE_POLICY && fd >= 0) {
+		reload_begin(&s->reload, &s->crew, &m.policy, fd_take(&fd));
+		return;
+	}
+	if (got == (int)sizeof(m.segment) && m.header.kind == MESSAGE_SEGMENT && fd >= 0) {
+		super_next_segment(s, &m.segment, fd_take(&fd));
 		return;
 	}
 	if (policy && m.header.kind == MESSAGE_POLICY_REJECTED) {
@@ -431,6 +452,41 @@ static void super_recorder_died(struct super *s)
 	}
 }
 
+static void super_tell_launcher(struct super *s, uint32_t kind)
+{
+	const struct message_header m = {.kind = kind};
+	(void)channel_send(s->launcher_fd, &m, sizeof(m), NULL,
+		0); /* its end, if that is why, is an event of its own */
+}
+
+static void super_segment_taken(struct super *s)
+{
+	struct failure why = {0};
+	if (s->crew.next_fd < 0)
+		return;
+	if (crew_take_segment(&s->crew, &why) < 0) {
+		super_fail(s, &why);
+		return;
+	}
+	super_tell_launcher(s, MESSAGE_SEGMENT_TAKEN);
+	fault_point("super-segment-taken");
+}
+
+/** An answer to ORPHAN or FINISH. */
+static void super_ring_completed(struct super *s, const struct recorder_message *m)
+{
+	if (m->result < 0)
+		log_event(LOG_LEVEL_ERROR, "ring-not-completed", "ring=%u error=%s", m->ring,
+			strerror(-m->result));
+	if (m->finish != 0) {
+		s->phase = s->phase == PHASE_DRAIN ? PHASE_DONE : s->phase;
+	} else if (m->ring < s->crew.workers && s->orphaned[m->ring]) {
+		s->orphaned[m->ring] = false;
+		if (s->phase == PHASE_RUN)
+			super_start_worker(s, m->ring);
+	}
+}
+
 static void super_hear_recorder(struct super *s)
 {
 	struct recorder_message m;
@@ -442,16 +498,12 @@ static void super_hear_recorder(struct super *s)
 		crew_kill(&s->crew.recorder);
 		return;
 	}
-	if (m.result < 0)
-		log_event(LOG_LEVEL_ERROR, "ring-not-completed", "ring=%u error=%s", m.ring,
-			strerror(-m.result));
-	if (m.finish != 0) {
-		s->phase = s->phase == PHASE_DRAIN ? PHASE_DONE : s->phase;
-	} else if (m.ring < s->crew.workers && s->orphaned[m.ring]) {
-		s->orphaned[m.ring] = false;
-		if (s->phase == PHASE_RUN)
-			super_start_worker(s, m.ring);
-	}
+	if (m.kind == RECORDER_DONE)
+		super_ring_completed(s, &m);
+	else if (m.kind == RECORDER_TAKEN)
+		super_segment_taken(s);
+	else if (m.kind == RECORDER_WANTED)
+		super_tell_launcher(s, MESSAGE_SEGMENT_WANTED);
 }
 
 static void super_keeper_died(struct super *s)
