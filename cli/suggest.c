@@ -2,6 +2,7 @@
 #include "cli/suggest.h"
 
 #include "common/cleanup.h"
+#include "policy/alabel.h"
 #include "policy/pattern.h"
 
 #include <assert.h>
@@ -141,8 +142,9 @@ static enum suggest_left left_out(const struct suggest *s, const struct recorded
 		return SUGGEST_LEFT_REFUSED;
 	if (known && class != ADDRESS_PUBLIC && !s->options.allow_private)
 		return SUGGEST_LEFT_ADDRESS;
-	if (r->host.kind == HOST_NAME && !pattern_names(&r->host))
-		return SUGGEST_LEFT_NAME;
+	if (r->host.kind == HOST_NAME &&
+		(!pattern_names(&r->host) || alabel_mixes_scripts(r->host.name)))
+		return SUGGEST_LEFT_NAME; /* a rule with it would not load, and none beside it */
 	if (r->kind == RECORDED_CUT || (!r->connect && r->path.ptr[0] != '/'))
 		return SUGGEST_LEFT_PATH;
 	return writes && !s->options.allow_write ? SUGGEST_LEFT_WRITE : SUGGEST_LEFT_NOT;
