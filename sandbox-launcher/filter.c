@@ -1,27 +1,199 @@
-/* See filter.h. */
+/*
+ * See filter.h. First the architecture is compared, then the number is looked for by halving ranges of numbers that share an
+ * answer, then the rows of that number are tried in their order.
+ */
 #include "sandbox-launcher/filter.h"
 
 #include "common/cleanup.h"
+#include "sandbox-launcher/filter_table.h"
 
-#include <linux/filter.h>
-#include <stdint.h>
+#include <assert.h>
+#include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
 
-/* FILTER_ARGUMENTS, then FILTER_CALLS: once the table of calls is loaded, seccomp() itself is gone */
-#include "generated/filter_program.h"
+#if defined(__x86_64__)
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#else
+#error "the table of system calls is for x86-64 and arm64"
+#endif
+static_assert(
+	__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the lower half of an argument comes first");
 
-static int load_one(const struct sock_filter *code, size_t count)
+#define KILL   SECCOMP_RET_KILL_PROCESS
+#define ABSENT (SECCOMP_RET_ERRNO | ENOSYS)
+
+/* Numbers from @first on, up to the next range's, that share an answer. */
+struct range {
+	uint32_t first;
+	const struct filter_row *row; /* of one number that has tests; else NULL, and */
+	uint32_t answer;
+};
+
+enum { RANGES_MAX = FILTER_NUMBER_MAX + 5 };
+
+static void emit(struct filter_program *p, uint16_t code, uint32_t k)
 {
-	struct sock_fprog program = {
-		.len = (unsigned short)count,
-		.filter = (struct sock_filter *)(uintptr_t)code, /* the kernel only reads it */
-	};
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
+	assert(p->count < FILTER_CODE_MAX);
+	p->code[p->count++] = (struct sock_filter)BPF_STMT(code, k);
 }
 
-int filter_load(void)
+static void emit_jump(struct filter_program *p, uint16_t code, uint32_t k, size_t yes, size_t no)
 {
-	int r = load_one(FILTER_ARGUMENTS, array_size(FILTER_ARGUMENTS));
-	return r < 0 ? r : load_one(FILTER_CALLS, array_size(FILTER_CALLS));
+	assert(p->count < FILTER_CODE_MAX && yes <= UINT8_MAX && no <= UINT8_MAX);
+	p->code[p->count++] =
+		(struct sock_filter){.code = code, .jt = (uint8_t)yes, .jf = (uint8_t)no, .k = k};
+}
+
+static void emit_load(struct filter_program *p, size_t offset)
+{
+	emit(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset);
+}
+
+static uint32_t answer_of(const struct filter_row *row)
+{
+	switch (row->verdict) {
+	case FILTER_ALLOW:
+		return SECCOMP_RET_ALLOW;
+	case FILTER_QUIET:
+		return SECCOMP_RET_ERRNO | (uint32_t)row->error;
+	case FILTER_TELL:
+		return SECCOMP_RET_USER_NOTIF;
+	}
+	return KILL;
+}
+
+static size_t test_length(const struct filter_test *test)
+{
+	return test->how == FILTER_ANY ? 0 : test->how == FILTER_GIVEN ? 4 : 2;
+}
+
+/* @rest: instructions of the row after this test, which a test that fails jumps over. */
+static void emit_test(struct filter_program *p, const struct filter_test *test, size_t rest)
+{
+	size_t low = offsetof(struct seccomp_data, args) + 8 * (size_t)test->argument;
+	switch (test->how) {
+	case FILTER_ANY:
+		return;
+	case FILTER_IS:
+		emit_load(p, low);
+		emit_jump(p, BPF_JMP | BPF_JEQ | BPF_K, test->value, 0, rest);
+		return;
+	case FILTER_BITS:
+		emit_load(p, low);
+		emit_jump(p, BPF_JMP | BPF_JSET | BPF_K, test->value, 0, rest);
+		return;
+	case FILTER_GIVEN:
+		emit_load(p, low);
+		emit_jump(p, BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 2);
+		emit_load(p, low + 4);
+		emit_jump(p, BPF_JMP | BPF_JEQ | BPF_K, 0, rest, 0);
+		return;
+	}
+}
+
+static void emit_rows(struct filter_program *p, const struct filter_row *row)
+{
+	const struct filter_row *end = FILTER_ROWS + FILTER_ROW_COUNT;
+	int number = row->number;
+	for (; row < end && row->number == number; row++) {
+		size_t rest = 1;
+		for (size_t t = 0; t < FILTER_TESTS_MAX; t++)
+			rest += test_length(&row->tests[t]);
+		for (size_t t = 0; t < FILTER_TESTS_MAX; t++) {
+			rest -= test_length(&row->tests[t]);
+			emit_test(p, &row->tests[t], rest);
+		}
+		emit(p, BPF_RET | BPF_K, answer_of(row));
+	}
+	assert(row[-1].tests[0].how == FILTER_ANY); /* or it would run into the next number's */
+}
+
+/* The number is in the accumulator. */
+static void emit_ranges(struct filter_program *p, const struct range *ranges, size_t count)
+{
+	if (count == 1) {
+		if (ranges->row != NULL)
+			emit_rows(p, ranges->row);
+		else
+			emit(p, BPF_RET | BPF_K, ranges->answer);
+		return;
+	}
+	size_t half = count / 2;
+	emit_jump(p, BPF_JMP | BPF_JGE | BPF_K, ranges[half].first, 0, 1);
+	unsigned short jump = p->count;
+	emit(p, BPF_JMP | BPF_JA, 0);
+	emit_ranges(p, ranges, half);
+	p->code[jump].k = (uint32_t)(p->count - jump - 1);
+	emit_ranges(p, ranges + half, count - half);
+}
+
+static size_t find_ranges(struct range ranges[static RANGES_MAX])
+{
+	const struct filter_row *first[FILTER_NUMBER_MAX + 1] = {NULL};
+	for (size_t i = FILTER_ROW_COUNT; i-- > 0;)
+		if (FILTER_ROWS[i].number >= 0) {
+			assert(FILTER_ROWS[i].number <= FILTER_NUMBER_MAX);
+			first[FILTER_ROWS[i].number] = &FILTER_ROWS[i];
+		}
+	size_t count = 0;
+	for (uint32_t n = 0; n <= FILTER_NUMBER_MAX; n++) {
+		struct range range = {.first = n, .answer = ABSENT};
+		if (first[n] != NULL && first[n]->tests[0].how != FILTER_ANY)
+			range.row = first[n];
+		else if (first[n] != NULL)
+			range.answer = answer_of(first[n]);
+		bool same = count > 0 && range.row == NULL && ranges[count - 1].row == NULL &&
+			ranges[count - 1].answer == range.answer;
+		if (!same)
+			ranges[count++] = range;
+	}
+	ranges[count++] = (struct range){.first = FILTER_NUMBER_MAX + 1, .answer = ABSENT};
+#ifdef __x86_64__
+	ranges[count++] = (struct range){.first = FILTER_X32_BIT, .answer = KILL};
+	ranges[count++] = (struct range){.first = FILTER_X32_BIT << 1, .answer = ABSENT};
+#endif
+	return count;
+}
+
+void filter_build(struct filter_program *ret)
+{
+	struct range ranges[RANGES_MAX];
+	size_t count = find_ranges(ranges);
+	ret->count = 0;
+	emit_load(ret, offsetof(struct seccomp_data, arch));
+	emit_jump(ret, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
+	emit(ret, BPF_RET | BPF_K, KILL);
+	emit_load(ret, offsetof(struct seccomp_data, nr));
+	emit_ranges(ret, ranges, count);
+}
+
+static int load(const struct sock_fprog *program, unsigned flags)
+{
+	long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, program);
+	return r < 0 ? -errno : (int)r;
+}
+
+int filter_load(const struct filter_program *program, int *ret_listener)
+{
+	const struct sock_fprog fprog = {
+		.len = program->count,
+		.filter = (struct sock_filter *)(uintptr_t)program->code, /* it only reads it */
+	};
+	int r = load(
+		&fprog, SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+	if (r == -EINVAL) /* before Linux 5.19 */
+		r = load(&fprog, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+	if (r >= 0) {
+		*ret_listener = r;
+		return 0;
+	}
+	if (r != -EBUSY) /* there is a listener: who started us reads our refusals */
+		return r;
+	r = load(&fprog, 0);
+	if (r == 0)
+		*ret_listener = -1;
+	return r;
 }

@@ -5,9 +5,9 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/privilege.h"
+#include "ipc/channel.h"
 #include "sandbox-launcher/cpu_sampler.h"
 #include "sandbox-launcher/env.h"
-#include "sandbox-launcher/filter.h"
 #include "sandbox-launcher/limits.h"
 #include "sandbox-launcher/userns.h"
 
@@ -32,11 +32,7 @@ enum { FD_REPORT = 3, FD_GO = 4, FD_FIRST_FREE = 5 };
 
 static void report_send(int fd, struct init_report *report)
 {
-	ssize_t put;
-	do {
-		put = write(
-			fd, report, sizeof(*report)); /* less than PIPE_BUF: whole or not at all */
-	} while (put < 0 && errno == EINTR);
+	(void)channel_send(fd, report, sizeof(*report), NULL, 0); /* else the launcher is gone */
 }
 
 static void fail(int fd, const struct failure *why) __attribute__((noreturn));
@@ -112,6 +108,17 @@ static int take_streams(const struct init_job *job)
 	return privilege_close_from(FD_FIRST_FREE);
 }
 
+/* The launcher must have the listener before a call can wait for it; nobody in here may keep it. */
+static int load_filter(const struct filter_program *filter)
+{
+	auto_fd listener = -1;
+	struct init_report report = {.kind = INIT_REPORT_LISTENER};
+	int r = filter_load(filter, &listener);
+	if (r < 0 || listener < 0)
+		return r;
+	return channel_send(FD_REPORT, &report, sizeof(report), &listener, 1);
+}
+
 /* uid 0 means nothing, and none of this can be undone (capabilities(7)) */
 #define SECURE_BITS                                                                                \
 	(SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                           \
@@ -170,7 +177,7 @@ static int init_confine(const struct init_job *job, int *report, struct failure 
 	STEP(privilege_hide(), "can't hide from the sandbox");
 	STEP(die_with_launcher(FD_GO), "the launcher is gone");
 	/* calling what is not in the table; last, as it refuses what the steps above did */
-	STEP(filter_load(), "can't load the system call filter");
+	STEP(load_filter(job->filter), "can't load the system call filter");
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #define ECLUSA_SANDBOX_LAUNCHER_INIT_H
 
 #include "sandbox-launcher/cgroup.h"
+#include "sandbox-launcher/filter.h"
 #include "sandbox-launcher/mounts.h"
 
 /** What init knows; everything was allocated before it existed. Descriptors are the launcher's, inherited. */
@@ -14,21 +15,23 @@ struct init_job {
 	char *const *env;
 	struct cgroup *cgroup;
 	struct mounts mounts;
+	const struct filter_program *filter;
 	bool drop_groups; /* root: supplementary groups are the caller's */
 	bool own_network; /* a fresh network namespace, in which lo must come up */
 	int go; /* a byte once uid and gid are mapped, one when the program may start; its end: the launcher died */
-	int report;     /* struct init_report leave here */
+	int report;     /* a channel: struct init_report leave here */
 	int streams[3]; /* the program's 0-2; [0] -1: /dev/null */
 };
 
 enum init_report_kind {
+	INIT_REPORT_LISTENER,    /* confined: the filter's listener comes with it */
 	INIT_REPORT_FAILED,      /* a step failed: value = errno, text = what */
 	INIT_REPORT_EXEC_FAILED, /* value = errno */
 	INIT_REPORT_EXITED,      /* value = wait status */
 	INIT_REPORT_CPU,         /* the processor time limit was reached (no control group) */
 };
 
-/** One report, written at once. */
+/** One report, one message. */
 struct init_report {
 	uint32_t kind;
 	int32_t value;

@@ -2,6 +2,7 @@
 #include "sandbox-launcher/launch.h"
 
 #include "common/cleanup.h"
+#include "ipc/channel.h"
 #include "ipc/fault.h"
 #include "sandbox-launcher/userns.h"
 
@@ -33,8 +34,12 @@ static int pipes_open(struct pipes *p, bool wants_input)
 	for (int i = 0; i < PIPE_COUNT; i++) {
 		if (i == PIPE_INPUT && !wants_input)
 			continue;
-		if (pipe2(p->end[i], O_CLOEXEC) < 0) {
-			int r = -errno;
+		int r = 0;
+		if (i == PIPE_REPORT) /* a descriptor comes by it, too */
+			r = channel_pair(p->end[i]);
+		else if (pipe2(p->end[i], O_CLOEXEC) < 0)
+			r = -errno;
+		if (r < 0) {
 			pipes_close(p);
 			return r;
 		}

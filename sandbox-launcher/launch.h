@@ -9,7 +9,7 @@ struct launched {
 	pid_t pid;
 	int pidfd;
 	int go;        /* held open: its end tells init that we died */
-	int report;    /* struct init_report arrive here */
+	int report;    /* a channel: struct init_report arrive here */
 	int input;     /* write end of the program's standard input */
 	int output[2]; /* read ends of its standard output and error */
 };

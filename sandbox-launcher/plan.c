@@ -136,6 +136,7 @@ static int plan_cgroup(struct plan *p, const char *id, struct failure *why)
 
 int plan_prepare(struct plan *p, const char *id, struct failure *why)
 {
+	filter_build(&p->filter);
 	int r = plan_user(p, why);
 	if (r == 0)
 		r = plan_cgroup(p, id, why);

@@ -9,6 +9,7 @@
 #include "policy/trust.h"
 #include "sandbox-launcher/cgroup.h"
 #include "sandbox-launcher/collect.h"
+#include "sandbox-launcher/filter.h"
 #include "sandbox-launcher/input.h"
 #include "sandbox-launcher/result.h"
 
@@ -29,6 +30,7 @@ struct plan {
 	const struct profile *profile; /* borrowed from policy; NULL = no network */
 	struct view view;
 	int out; /* detached tmpfs of /out */
+	struct filter_program filter;
 	struct cgroup cgroup;
 	char cgroup_missing[256]; /* why there is none */
 };

@@ -74,6 +74,7 @@ void result_fini(struct result *r)
 	buf_fini(&r->output[1]);
 	collected_fini(&r->collected);
 	audit_summary_fini(&r->network);
+	violations_fini(&r->violations);
 	for (size_t i = 0; i < r->error_count; i++)
 		free(r->errors[i]);
 	for (size_t i = 0; i < r->hint_count; i++)
@@ -213,8 +214,10 @@ static void json_denials(struct json *j, const struct result *r, const struct sp
 	json_array(j, "denials");
 	for (size_t i = 0; i < n->denial_count; i++)
 		json_denial(j, &n->denials[i], r, spec);
+	for (size_t i = 0; i < r->violations.count; i++)
+		violation_json(&r->violations.items[i], j);
 	json_array_end(j);
-	json_uint(j, "denials_left_out", n->denials_left_out);
+	json_uint(j, "denials_left_out", n->denials_left_out + r->violations.left_out);
 	json_array(j, "failures");
 	for (size_t i = 0; i < n->failure_count; i++)
 		json_denial(j, &n->failures[i], r, spec);

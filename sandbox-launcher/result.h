@@ -7,6 +7,7 @@
 #include "sandbox-launcher/cgroup.h"
 #include "sandbox-launcher/collect.h"
 #include "sandbox-launcher/spec.h"
+#include "sandbox-launcher/violation.h"
 
 enum verdict {
 	VERDICT_OK,         /* exit 0 */
@@ -41,6 +42,7 @@ struct result {
 	struct collected collected;
 	bool has_network;
 	struct audit_summary network;
+	struct violations violations; /* refused system calls */
 	enum cgroup_kind cgroup;
 	bool root;          /* else no dial guard, no separate uid */
 	int write_error[2]; /* errno of writing to the caller's stdout, stderr; 0 = none */

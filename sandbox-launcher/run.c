@@ -87,6 +87,7 @@ static int start_program(struct run *run, struct failure *why)
 		.cgroup = &run->plan.cgroup,
 		.mounts = {&run->plan.view, run->plan.out, run->plan.input_count > 0,
 			mounts_scratch_bytes(run->spec->memory_bytes)},
+		.filter = &run->plan.filter,
 		.drop_groups = run->plan.root,
 	};
 	const struct launch_options options = {

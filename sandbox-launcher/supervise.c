@@ -3,8 +3,10 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "ipc/channel.h"
 #include "ipc/fault.h"
 #include "sandbox-launcher/env.h"
+#include "sandbox-launcher/notify.h"
 #include "sandbox-launcher/stream.h"
 
 #include <fcntl.h>
@@ -19,6 +21,7 @@ enum {
 	POLL_REPORT,
 	POLL_PROCESS,
 	POLL_SIGNALS,
+	POLL_CALLS,
 	POLL_NETWORK,
 	POLL_STREAMS = POLL_NETWORK + NETWORK_POLL_COUNT, /* from and to of input, output, error */
 	POLL_COUNT = POLL_STREAMS + 6
@@ -32,6 +35,7 @@ struct loop {
 	struct supervised *seen;
 	struct limits_clock clock;
 	struct stream streams[STREAM_COUNT];
+	struct notify calls;
 	int signals;
 	int last_signal;
 	bool ended; /* the first process is gone, and with it all others */
@@ -88,14 +92,19 @@ static void read_signals(struct loop *l)
 static void read_reports(struct loop *l)
 {
 	struct init_report report;
-	ssize_t got;
-	while ((got = read(l->launched->report, &report, sizeof(report))) ==
-		(ssize_t)sizeof(report)) {
+	int got, listener;
+	size_t fds = 0;
+	while ((got = channel_receive(l->launched->report, &report, sizeof(report), &listener, 1,
+			&fds)) == (int)sizeof(report)) {
+		if (fds > 0)
+			notify_listen(&l->calls, listener);
+		if (report.kind == INIT_REPORT_LISTENER)
+			continue;
 		report.text[sizeof(report.text) - 1] = '\0';
 		l->seen->reported = true;
 		l->seen->report = report;
 	}
-	if (got == 0)
+	if (got != -EAGAIN)
 		fd_close(&l->launched->report);
 }
 
@@ -146,6 +155,7 @@ static void fill(const struct loop *l, struct pollfd fds[static POLL_COUNT])
 	fds[POLL_REPORT] = (struct pollfd){l->launched->report, POLLIN, 0};
 	fds[POLL_PROCESS] = (struct pollfd){l->ended ? -1 : l->launched->pidfd, POLLIN, 0};
 	fds[POLL_SIGNALS] = (struct pollfd){l->signals, POLLIN, 0};
+	notify_poll(&l->calls, &fds[POLL_CALLS]);
 	for (int i = 0; i < NETWORK_POLL_COUNT; i++)
 		fds[POLL_NETWORK + i] = (struct pollfd){-1, 0, 0};
 	if (l->options->network != NULL && !l->ended && !l->seen->network_died)
@@ -164,6 +174,7 @@ static void serve(struct loop *l, const struct pollfd fds[static POLL_COUNT])
 		end_program(l);
 	}
 	serve_streams(l, &fds[POLL_STREAMS]);
+	notify_serve(&l->calls, fds[POLL_CALLS].revents, clock_monotonic_ns());
 	if (fds[POLL_REPORT].revents != 0)
 		read_reports(l);
 	if (fds[POLL_PROCESS].revents != 0) {
@@ -189,6 +200,16 @@ static void watch_clocks(struct loop *l)
 		limits_check(&l->clock, l->options->spec, l->options->cgroup, clock_monotonic_ns());
 	if (l->seen->fired != LIMITS_NONE)
 		end_program(l);
+}
+
+/* Until a clock or an answer is due: in ms, -1 = without end. */
+static int wait_ms(const struct loop *l)
+{
+	uint64_t now = clock_monotonic_ns();
+	bool idle = l->ended || l->seen->fired != LIMITS_NONE;
+	int clock = idle ? -1 : limits_wait_ms(&l->clock, now);
+	int answer = notify_wait_ms(&l->calls, now);
+	return clock < 0 || (answer >= 0 && answer < clock) ? answer : clock;
 }
 
 static void keep_output(struct loop *l)
@@ -220,14 +241,13 @@ void supervise_run(
 		open_signals(); /* without it the caller's signals end us, and the sandbox with us */
 	limits_start(&l.clock, options->spec, l.start_ns);
 	open_streams(&l);
+	notify_init(&l.calls, &options->result->violations);
 	if (stream_done(&l.streams[STREAM_IN]))
 		fd_close(&launched->input);
 	while (!finished(&l)) {
 		struct pollfd fds[POLL_COUNT];
-		bool idle = l.ended || ret->fired != LIMITS_NONE;
 		fill(&l, fds);
-		int wait_ms = idle ? -1 : limits_wait_ms(&l.clock, clock_monotonic_ns());
-		if (poll(fds, POLL_COUNT, wait_ms) < 0) {
+		if (poll(fds, POLL_COUNT, wait_ms(&l)) < 0) {
 			if (errno == EINTR)
 				continue;
 			result_error(options->result, "poll: %s", strerror(errno));
@@ -240,6 +260,7 @@ void supervise_run(
 	}
 	cgroup_read(options->cgroup, &ret->usage);
 	keep_output(&l);
+	notify_fini(&l.calls);
 	fd_close(&l.signals);
 }
 
