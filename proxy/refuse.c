@@ -54,7 +54,7 @@ static void refusal_record(struct flow *f, const struct refusal *r, struct recor
 	if (r->rule != NULL)
 		record->rule = r->rule;
 	record->status = r->status != 0 ? r->status : (unsigned)reason_status(r->reason);
-	record->bytes_in = buf_len(&f->client->out) - from;
+	record->bytes_in += buf_len(&f->client->out) - from;
 	if (record_close(f, record, r->message, allow) < 0)
 		refusal_unrecorded(f, r, from);
 }
@@ -64,7 +64,10 @@ enum flow_progress flow_refuse(struct flow *f, const struct refusal *r)
 	char allow[RECORD_SUGGESTION_BYTES] = "";
 	size_t from = buf_len(&f->client->out);
 	struct record *record = flow_record(f);
+	uint64_t passed = record != NULL ? record->bytes_in : 0;
 	flow_uncount_unsent(f);
+	if (record != NULL)
+		record->bytes_in = passed; /* interim responses: they are sent, before the refusal */
 	if (r->unrecorded)
 		record = &f->connect_record;
 	else if (record == NULL) {

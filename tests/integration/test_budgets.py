@@ -74,7 +74,13 @@ def origin(lab):
             waiting.acquire(timeout=30)
         connection.send(answer("200 OK", b"both"))
 
+    def hints(_request, connection):
+        for _ in range(10):
+            connection.send(b"HTTP/1.1 103 Early Hints\r\nLink: " + b"h" * 15000 + b"\r\n\r\n")
+        connection.send(answer("200 OK", b"hinted"))
+
     lab.origin.on("/chunks", chunks)
+    lab.origin.on("/hints", hints)
     lab.origin.on("/large", answer("200 OK", b"d" * (1 << 20)))
     lab.origin.on("/wait", wait)
     lab.origin.on("/both", both)
@@ -193,6 +199,17 @@ print(json.dumps(seen))
     assert "\r\n0\r\n\r\n" not in raw["text"], "C: it looks complete"
     events = denials(run, "deny.budget")
     assert len(events) == 3 and 500 << 10 < traffic(events[0])["bytes_in"] <= 600 << 10, f"L: {run.report()}"
+
+
+def test_interim_responses_count(spend):
+    run, _ = spend("down=100k", f"""
+seen = drain(plain("GET http://{HOST}/hints HTTP/1.1\\nHost: {HOST}\\n\\n"))
+print(json.dumps([seen["text"][-4000:], len(seen["text"]), seen["text"].count("103 Early")]))
+""")
+    text, length, hints = run.json()
+    assert "HTTP/1.1 403 deny.budget" in text and "hinted" not in text and hints == 6, f"C: {hints}"
+    (event,) = denials(run, "deny.budget")
+    assert traffic(event)["bytes_in"] == length, f"L: {traffic(event)} of {length}"
 
 
 def test_a_download_by_requests_raises(spend):
