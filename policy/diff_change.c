@@ -37,16 +37,25 @@ const char *diff_limit_name(enum diff_limit limit)
 				   : limit_names[index - LIMIT_COUNT];
 }
 
+/** Whether the rule opens all of a prefix. Of a metadata address a prefix around it says nothing. */
+static bool opens(const struct rule *rule, const struct cidr *prefix)
+{
+	bool whole = prefix->bits == (prefix->base.family == 4 ? 32 : 128);
+	if (whole && !reason_allows(policy_admit_address(rule, &prefix->base)))
+		return false;
+	for (size_t i = 0; i < rule->address_count; i++) {
+		if (rule->addresses[i].bits <= prefix->bits &&
+			cidr_contains(&rule->addresses[i], &prefix->base))
+			return true;
+	}
+	return false;
+}
+
 /** Whether every address that @inner opens is opened by @outer, prefix by prefix. */
 static bool opens_all(const struct rule *outer, const struct rule *inner)
 {
 	for (size_t i = 0; i < inner->address_count; i++) {
-		const struct cidr *in = &inner->addresses[i];
-		bool found = false;
-		for (size_t o = 0; o < outer->address_count && !found; o++)
-			found = outer->addresses[o].bits <= in->bits &&
-				cidr_contains(&outer->addresses[o], &in->base);
-		if (!found)
+		if (!opens(outer, &inner->addresses[i]))
 			return false;
 	}
 	return true;
