@@ -128,7 +128,8 @@ static bool event_succeeded(const struct audit_event *e)
 	case AUDIT_NETWORK:
 		return reason_allows(e->reason);
 	case AUDIT_PROCESS:
-		return e->verdict == NULL || strcmp(e->verdict, "ok") == 0;
+		return e->reason != REASON_SANDBOX_VIOLATION &&
+			(e->verdict == NULL || strcmp(e->verdict, "ok") == 0);
 	case AUDIT_ENTITY:
 		return e->reason != REASON_POLICY_REJECTED;
 	case AUDIT_LIFECYCLE:
@@ -218,7 +219,8 @@ static void write_message(struct writer *w)
 		(void)buf_append(&w->scratch, SLICE(" "));
 		(void)append_url(e, &w->scratch); /* counted where the URL is written */
 	} else if (e->subject != NULL) {
-		(void)buf_printf(&w->scratch, " %s", e->subject);
+		(void)buf_append(&w->scratch, SLICE(" "));
+		w->redactions += redact_text(raw(w, slice_of(e->subject)), &w->scratch);
 	}
 	if (e->count > 1)
 		(void)buf_printf(&w->scratch, " (%llu)", (unsigned long long)e->count);
@@ -639,6 +641,8 @@ static void write_unmapped(struct writer *w)
 	if (e->count > 0)
 		json_uint(j, "count", e->count);
 	write_own(w, "address_class", e->address_class, METHOD_BYTES);
+	if (e->reason == REASON_SANDBOX_VIOLATION)
+		write_own(w, "rule", e->rule_text, HOST_BYTES);
 	write_usage(w);
 	write_files(w);
 	write_checkpoint(w);

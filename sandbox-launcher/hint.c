@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -205,6 +206,17 @@ static void hint_limits(const struct spec *spec, struct result *result)
 			spec->pids_limit);
 }
 
+/* The filter's one fatal answer; a shell tells a child's end as 128 and the signal. */
+static void hint_architecture(struct result *result)
+{
+	bool itself = result->verdict == VERDICT_SIGNAL && result->signal == SIGSYS;
+	bool child = result->verdict == VERDICT_EXIT && result->exit_code == 128 + SIGSYS;
+	if (itself || child)
+		result_hint(result,
+			"SIGSYS: a system call of another architecture ends a program, such as "
+			"one built for 32 bits or for x32: build it for this one");
+}
+
 void hint_run(const struct plan *plan, int exec_error, struct result *result)
 {
 	if (result->verdict == VERDICT_SETUP || result->verdict == VERDICT_SUPERVISOR)
@@ -215,6 +227,7 @@ void hint_run(const struct plan *plan, int exec_error, struct result *result)
 	hint_observed(result);
 	if ((exited || result->verdict == VERDICT_SIGNAL) && exec_error == 0 && !named)
 		hint_limits(plan->spec, result);
+	hint_architecture(result);
 	hint_stdin(plan->spec, result);
 	hint_variables(plan->spec, result);
 }

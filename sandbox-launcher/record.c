@@ -16,7 +16,8 @@
 enum {
 	ACTIVITY_LAUNCH = 1,
 	ACTIVITY_TERMINATE = 2,
-	ACTIVITY_REFUSE = 5
+	ACTIVITY_REFUSE = 5,
+	ACTIVITY_OTHER = 99
 }; /* OCSF activity_id of the classes used */
 
 void record_init(struct record *r)
@@ -195,30 +196,75 @@ static size_t results_of(const struct collected *c, struct audit_file files[stat
 	return c->count;
 }
 
-int record_finish(struct record *r, const struct plan *p, const struct result *result,
-	const struct message_counters_read *counters, struct failure *why)
-{
-	struct audit_event events[PACKET_CLASS_COUNT + 1];
+/** The last events of a run, and the texts that they point to. */
+struct record_end {
+	struct audit_event events[PACKET_CLASS_COUNT + VIOLATIONS_MAX + 2];
+	size_t count;
+	char uids[PACKET_CLASS_COUNT + VIOLATIONS_MAX + 2][UUID_TEXT_BYTES];
+	struct {
+		char call[VIOLATION_CALL_BYTES];
+		char row[VIOLATION_ROW_BYTES];
+		char *argv[2];
+	} violations[VIOLATIONS_MAX];
 	struct audit_file files[AUDIT_FILES_MAX];
-	char uids[PACKET_CLASS_COUNT + 1][UUID_TEXT_BYTES];
-	size_t count = 0;
-	uint64_t now = clock_wall_ms();
-	for (int i = 0; counters != NULL && i < PACKET_CLASS_COUNT; i++) {
+};
+
+static struct audit_event *next_event(struct record_end *end, const struct record *r,
+	const struct plan *p, const struct result *result)
+{
+	struct audit_event *e = &end->events[end->count];
+	*e = event_of_run(p, result->id, uuid_new(end->uids[end->count]));
+	end->count++;
+	e->start_ms = r->start_ms;
+	e->end_ms = clock_wall_ms();
+	return e;
+}
+
+static void add_packets(struct record_end *end, const struct record *r, const struct plan *p,
+	const struct result *result, const struct message_counters_read *counters)
+{
+	for (int i = 0; i < PACKET_CLASS_COUNT; i++) {
 		if (counters->packets[i] == 0)
 			continue;
-		events[count] = event_of_run(p, result->id, uuid_new(uids[count]));
-		events[count].class = AUDIT_NETWORK;
-		events[count].activity = ACTIVITY_REFUSE;
-		events[count].reason = PACKETS[i].reason;
-		events[count].door = "packet";
-		events[count].address_class = packet_class_name((enum packet_class)i);
-		events[count].subject = PACKETS[i].words;
-		events[count].count = counters->packets[i];
-		events[count].start_ms = r->start_ms;
-		events[count++].end_ms = now;
+		struct audit_event *e = next_event(end, r, p, result);
+		e->class = AUDIT_NETWORK;
+		e->activity = ACTIVITY_REFUSE;
+		e->reason = PACKETS[i].reason;
+		e->door = "packet";
+		e->address_class = packet_class_name((enum packet_class)i);
+		e->subject = PACKETS[i].words;
+		e->count = counters->packets[i];
 	}
-	struct audit_event *end = &events[count];
-	*end = event_of_run(p, result->id, uuid_new(uids[count]));
+}
+
+/** One event a distinct refusal of a system call; those that found no room there share the last. */
+static void add_violations(struct record_end *end, const struct record *r, const struct plan *p,
+	const struct result *result)
+{
+	const struct violations *list = &result->violations;
+	for (size_t i = 0; i < list->count + (list->left_out > 0); i++) {
+		struct audit_event *e = next_event(end, r, p, result);
+		e->class = AUDIT_PROCESS;
+		e->activity = ACTIVITY_OTHER;
+		e->reason = REASON_SANDBOX_VIOLATION;
+		e->subject = "other system calls";
+		e->count = list->left_out;
+		if (i == list->count)
+			break;
+		const struct violation *v = &list->items[i];
+		e->subject = violation_call(v, end->violations[i].call, VIOLATION_CALL_BYTES);
+		e->rule_text = filter_row_name(v->row, end->violations[i].row, VIOLATION_ROW_BYTES);
+		e->detail = filter_row_why(v->row);
+		e->count = v->count;
+		end->violations[i].argv[0] = v->executable;
+		e->argv = end->violations[i].argv;
+	}
+}
+
+static void add_exit(struct record_end *all, const struct record *r, const struct plan *p,
+	const struct result *result)
+{
+	struct audit_event *end = next_event(all, r, p, result);
 	end->class = AUDIT_PROCESS;
 	end->activity = ACTIVITY_TERMINATE;
 	end->reason = REASON_SANDBOX_EXIT;
@@ -227,15 +273,25 @@ int record_finish(struct record *r, const struct plan *p, const struct result *r
 	end->detail = result->error_count > 0 ? result->errors[0] : NULL;
 	end->exit_code = result->exit_code;
 	end->signal = result->signal;
-	end->files = files;
-	end->file_count = results_of(&result->collected, files);
-	end->start_ms = r->start_ms;
-	end->end_ms = now;
+	end->files = all->files;
+	end->file_count = results_of(&result->collected, all->files);
 	end->wall_ms = result->wall_ns / NS_PER_MS;
 	end->cpu_ms = result->cpu_ns == UINT64_MAX ? 0 : result->cpu_ns / NS_PER_MS;
 	end->memory_peak_bytes =
 		result->memory_peak_bytes == UINT64_MAX ? 0 : result->memory_peak_bytes;
-	int e = record_events(r, AUDIT_INDEX_CLOSED, events, count + 1, why);
+}
+
+int record_finish(struct record *r, const struct plan *p, const struct result *result,
+	const struct message_counters_read *counters, struct failure *why)
+{
+	auto_free struct record_end *end = calloc(1, sizeof(*end));
+	if (end == NULL)
+		return failure_set(why, -ENOMEM, "out of memory");
+	if (counters != NULL)
+		add_packets(end, r, p, result, counters);
+	add_violations(end, r, p, result);
+	add_exit(end, r, p, result);
+	int e = record_events(r, AUDIT_INDEX_CLOSED, end->events, end->count, why);
 	if (e == 0)
 		audit_segment_close(r->folder, r->name);
 	return e;

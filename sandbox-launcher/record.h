@@ -1,4 +1,4 @@
-/* What a run leaves in the audit log: its start, what the gateway refused, its end. One segment a run. */
+/* What a run leaves in the audit log: its start, what the gateway and the filter refused, its end. One segment a run. */
 #ifndef ECLUSA_SANDBOX_LAUNCHER_RECORD_H
 #define ECLUSA_SANDBOX_LAUNCHER_RECORD_H
 
@@ -16,7 +16,7 @@ struct record {
 void record_init(struct record *r);
 /** Folder and segment; then sandbox.start is in it. What can't be recorded must not run. */
 int record_start(struct record *r, const struct plan *p, const char *id, struct failure *why);
-/** Refused packets by class, then sandbox.exit. The segment has no other writer now. @counters may be NULL. */
+/** Refused packets by class, refused system calls, then sandbox.exit. The segment has no other writer now. @counters may be NULL. */
 int record_finish(struct record *r, const struct plan *p, const struct result *result,
 	const struct message_counters_read *counters, struct failure *why);
 void record_fini(struct record *r);

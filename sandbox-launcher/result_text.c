@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#define REQUESTS_SHOWN 10 /* of denials and of failures, each */
+#define REQUESTS_SHOWN 10 /* of denials, of failures and of refused system calls, each */
 
 static void text_time(uint64_t ns, char *to, size_t capacity)
 {
@@ -163,6 +163,30 @@ static void text_network(const struct result *r, const struct spec *spec, struct
 		(void)buf_append(out, SLICE("\n"));
 }
 
+/* A denial of the filter: what was called, by whom, and what to do instead. */
+static void text_violation(const struct violation *v, struct buf *out)
+{
+	char call[VIOLATION_CALL_BYTES];
+	(void)buf_printf(out, "eclusa: denied %s", violation_call(v, call, sizeof(call)));
+	text_escaped(out, " by ", v->executable);
+	(void)buf_printf(out, ": %s: %s", strerrorname_np(v->row->error), filter_row_why(v->row));
+	if (v->count > 1)
+		(void)buf_printf(out, ", %llu times", (unsigned long long)v->count);
+	(void)buf_append(out, SLICE("\n"));
+}
+
+static void text_violations(const struct violations *list, struct buf *out)
+{
+	uint64_t shown = 0;
+	for (size_t i = 0; i < list->count && i < REQUESTS_SHOWN; i++) {
+		text_violation(&list->items[i], out);
+		shown += list->items[i].count;
+	}
+	if (list->total > shown)
+		(void)buf_printf(out, "eclusa: and %llu more refused system calls\n",
+			(unsigned long long)(list->total - shown));
+}
+
 void result_errors_text(const struct result *r, struct buf *out)
 {
 	for (size_t i = 0; i < r->error_count; i++)
@@ -174,6 +198,7 @@ void result_errors_text(const struct result *r, struct buf *out)
 void result_text(const struct result *r, const struct spec *spec, struct buf *out)
 {
 	text_network(r, spec, out);
+	text_violations(&r->violations, out);
 	text_limit(r, spec, out);
 	result_errors_text(r, out);
 	for (size_t i = 0; i < r->hint_count; i++)
