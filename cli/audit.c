@@ -5,11 +5,15 @@
 #include "audit/segment.h"
 #include "cli/audit_time.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/file.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+
+#define PROGRESS_NS (NS_PER_SEC / 5)
 
 struct audit_tool {
 	const char *name;
@@ -35,6 +39,27 @@ static const struct audit_tool tools[] = {
 		"      one HTML file that shows what left and what did not",
 		AUDIT_OPTION_FOLDER | AUDIT_OPTION_SINCE | AUDIT_OPTION_UNTIL | AUDIT_OPTION_OUTPUT,
 		0, audit_tool_report},
+	{"tail",
+		"[-f] [-n N] [--json] [--audit-dir DIR] [FILTER...]\n"
+		"      the last events, a line each; with -f those that follow, too",
+		AUDIT_OPTION_FOLLOW | AUDIT_OPTION_COUNT | AUDIT_OPTION_JSON | AUDIT_OPTION_FOLDER |
+			AUDIT_OPTION_FILTER,
+		0, audit_tool_tail},
+	{"grep",
+		"[--json] [--audit-dir DIR] [FILTER...] [TEXT]\n"
+		"      the events that hold a text",
+		AUDIT_OPTION_JSON | AUDIT_OPTION_FOLDER | AUDIT_OPTION_FILTER, 1, audit_tool_grep},
+	{"stats",
+		"[-n N] [--json] [--audit-dir DIR] [FILTER...]\n"
+		"      verdicts by reason, hosts, denied hosts with rules that would allow them, bytes",
+		AUDIT_OPTION_COUNT | AUDIT_OPTION_JSON | AUDIT_OPTION_FOLDER | AUDIT_OPTION_FILTER,
+		0, audit_tool_stats},
+	{"export",
+		"--format NAME [-o FILE] [--audit-dir DIR] [FILTER...]\n"
+		"      the events as other systems read them: ocsf, ocsf-bare, ecs, cef, leef or csv",
+		AUDIT_OPTION_FORMAT | AUDIT_OPTION_OUTPUT | AUDIT_OPTION_FOLDER |
+			AUDIT_OPTION_FILTER,
+		0, audit_tool_export},
 };
 
 static int print_help(void)
@@ -51,11 +76,25 @@ static int print_help(void)
 		"  --from TIME, --to TIME\n"
 		"                   only events of this time; TIME is one of\n"
 		"                   " AUDIT_TIME_FORMS "\n"
-		"  -o FILE          where the report goes; - is standard output\n"
-		"  --json           one JSON object instead of lines\n"
+		"  -o FILE          where the report or the export goes; - is standard output\n"
+		"  --format NAME    of an export\n"
+		"  -n N             so many events, or rows of a table: 10 if it is not said\n"
+		"  -f               go on with what is being written\n"
+		"  --json           verify, stats: one JSON object; tail, grep: the lines of the log\n"
 		"  --help           this text\n"
 		"\n"
-		"Exit status: 0 sound, 1 findings, 2 unreadable or wrong usage.\n",
+		"Each FILTER that is given has to fit:\n"
+		"  --sandbox ID     its id or name\n"
+		"  --host NAME      a host, or .NAME for all below it\n"
+		"  --verdict WORD   allow, deny, error or observe\n"
+		"  --reason CODE    such as deny.path\n"
+		"  --rule ID        that decided\n"
+		"  --profile NAME   in force\n"
+		"  --class WORD     http, network, dns, process, entity or lifecycle\n"
+		"  --since TIME, --until TIME\n"
+		"                   of this time, its end left out\n"
+		"\n"
+		"Exit status: 0 sound, 1 findings (grep: nothing found), 2 unreadable or wrong usage.\n",
 		stdout);
 	return fflush(stdout) != 0 ? AUDIT_EXIT_UNREADABLE : AUDIT_EXIT_SOUND;
 }
@@ -99,71 +138,84 @@ int audit_finish(struct buf *out, int status)
 	return r < 0 ? AUDIT_EXIT_UNREADABLE : status;
 }
 
+int audit_number(const char *text, const char *what, uint64_t max, uint64_t *ret)
+{
+	return slice_decimal(slice_of(text), max, false, ret) == 0 ? 0 : audit_usage(what, text);
+}
+
+void audit_progress_show(struct audit_progress *p, uint64_t done_bytes, uint64_t all_bytes)
+{
+	uint64_t now = clock_monotonic_ns();
+	if (p->last_ns == 0)
+		p->last_ns = now;
+	if (!p->on || now - p->last_ns < PROGRESS_NS)
+		return;
+	p->last_ns = now;
+	p->shown = true;
+	(void)fprintf(stderr, "\r%3" PRIu64 " %% of %" PRIu64 " MiB",
+		all_bytes == 0 ? 100 : done_bytes * 100 / all_bytes, all_bytes >> 20);
+}
+
+void audit_progress_end(struct audit_progress *p)
+{
+	if (p->shown)
+		(void)fputs("\r\033[K", stderr);
+}
+
 /** An option without a value. False: it is none, or not this tool's. */
 static bool take_flag(const struct audit_tool *tool, const char *word, struct audit_words *to)
 {
-	bool *flag = NULL;
-	if (strcmp(word, "--json") == 0 && (tool->options & AUDIT_OPTION_JSON) != 0)
-		flag = &to->json;
-	else if (strcmp(word, "--signed") == 0 && (tool->options & AUDIT_OPTION_SIGNED) != 0)
-		flag = &to->signed_only;
-	if (flag != NULL)
-		*flag = true;
-	return flag != NULL;
-}
-
-/** The option that takes a value, or 0. */
-static unsigned valued_option(const struct audit_tool *tool, const char *word)
-{
-	static const struct {
+	const struct {
 		const char *word;
 		enum audit_option option;
+		bool *flag;
+	} flags[] = {
+		{"--json", AUDIT_OPTION_JSON, &to->json},
+		{"--signed", AUDIT_OPTION_SIGNED, &to->signed_only},
+		{"-f", AUDIT_OPTION_FOLLOW, &to->follow},
+	};
+	for (size_t i = 0; i < array_size(flags); i++) {
+		if (strcmp(word, flags[i].word) == 0 && (tool->options & flags[i].option) != 0) {
+			*flags[i].flag = true;
+			return true;
+		}
+	}
+	return false;
+}
+
+/** Where the value goes that stands behind this word; NULL: it is no option of the tool's that takes one. */
+static const char **valued_option(
+	const struct audit_tool *tool, const char *word, struct audit_words *to)
+{
+	const struct {
+		const char *word;
+		enum audit_option option;
+		const char **value;
 	} options[] = {
-		{"--audit-dir", AUDIT_OPTION_FOLDER},
-		{"--pub", AUDIT_OPTION_PUBLIC},
-		{"--from", AUDIT_OPTION_FROM},
-		{"--from", AUDIT_OPTION_SINCE}, /* no tool takes both */
-		{"--to", AUDIT_OPTION_UNTIL},
-		{"-o", AUDIT_OPTION_OUTPUT},
-		{"--key", AUDIT_OPTION_KEY},
+		{"--audit-dir", AUDIT_OPTION_FOLDER, &to->folder},
+		{"--pub", AUDIT_OPTION_PUBLIC, &to->public_key},
+		{"--from", AUDIT_OPTION_FROM, &to->from},
+		{"--key", AUDIT_OPTION_KEY, &to->key},
+		{"--from", AUDIT_OPTION_SINCE, &to->since}, /* no tool takes both */
+		{"--to", AUDIT_OPTION_UNTIL, &to->until},
+		{"-o", AUDIT_OPTION_OUTPUT, &to->output},
+		{"--format", AUDIT_OPTION_FORMAT, &to->format},
+		{"-n", AUDIT_OPTION_COUNT, &to->count},
+		{"--since", AUDIT_OPTION_FILTER, &to->since},
+		{"--until", AUDIT_OPTION_FILTER, &to->until},
+		{"--sandbox", AUDIT_OPTION_FILTER, &to->sandbox},
+		{"--host", AUDIT_OPTION_FILTER, &to->host},
+		{"--verdict", AUDIT_OPTION_FILTER, &to->verdict},
+		{"--reason", AUDIT_OPTION_FILTER, &to->reason},
+		{"--rule", AUDIT_OPTION_FILTER, &to->rule},
+		{"--profile", AUDIT_OPTION_FILTER, &to->profile},
+		{"--class", AUDIT_OPTION_FILTER, &to->class},
 	};
 	for (size_t i = 0; i < array_size(options); i++) {
 		if (strcmp(word, options[i].word) == 0 && (tool->options & options[i].option) != 0)
-			return options[i].option;
+			return options[i].value;
 	}
-	return 0;
-}
-
-/** Where the value of an option goes that is a text. */
-static const char **place_of(unsigned option, struct audit_words *to)
-{
-	switch (option) {
-	case AUDIT_OPTION_FOLDER:
-		return &to->folder;
-	case AUDIT_OPTION_PUBLIC:
-		return &to->public_key;
-	case AUDIT_OPTION_SINCE:
-		return &to->since;
-	case AUDIT_OPTION_UNTIL:
-		return &to->until;
-	case AUDIT_OPTION_OUTPUT:
-		return &to->output;
-	}
-	return &to->key;
-}
-
-/** @return 0, or AUDIT_EXIT_UNREADABLE after saying why. */
-static int take_value(unsigned option, const char *value, struct audit_words *to)
-{
-	const char **text = place_of(option, to);
-	if (option == AUDIT_OPTION_FROM)
-		return slice_decimal(slice_of(value), INT64_MAX, false, &to->from) == 0
-			? 0
-			: audit_usage("--from takes the number of a line, not ", value);
-	if (*text != NULL)
-		return audit_usage("an option stands twice, with ", value);
-	*text = value;
-	return 0;
+	return NULL;
 }
 
 /** Words that are no options move to the front of argv. @return 0 or AUDIT_EXIT_UNREADABLE. */
@@ -172,17 +224,18 @@ static int take_words(const struct audit_tool *tool, int argc, char **argv, stru
 	bool options = true;
 	to->words = argv;
 	for (int i = 1; i < argc; i++) {
-		unsigned option = options ? valued_option(tool, argv[i]) : 0;
+		const char **value = options ? valued_option(tool, argv[i], to) : NULL;
 		if (options && strcmp(argv[i], "--") == 0)
 			options = false;
-		else if (option != 0 && i + 1 == argc)
+		else if (value != NULL && i + 1 == argc)
 			return audit_usage("a value is missing after ", argv[i]);
-		else if (option != 0 && take_value(option, argv[++i], to) != 0)
-			return AUDIT_EXIT_UNREADABLE;
-		else if (option == 0 && options && argv[i][0] == '-' &&
-			!take_flag(tool, argv[i], to))
+		else if (value != NULL && *value != NULL)
+			return audit_usage("an option stands twice: ", argv[i]);
+		else if (value != NULL)
+			*value = argv[++i];
+		else if (options && argv[i][0] == '-' && !take_flag(tool, argv[i], to))
 			return audit_usage("unknown option ", argv[i]);
-		else if (option == 0 && !(options && argv[i][0] == '-'))
+		else if (!(options && argv[i][0] == '-'))
 			argv[to->word_count++] = argv[i]; /* word_count < i */
 	}
 	if (to->word_count > tool->words_max)

@@ -4,9 +4,13 @@
 
 #include "common/slice.h"
 
-#define AUDIT_TIME_FORMS "2026-11-29, 2026-11-29T20:30, 2026-11-29T20:30:15, all UTC, or 2h (ago)"
+#define AUDIT_TIME_FORMS                                                                           \
+	"2026-11-29, 2026-11-29T20:30, 2026-11-29T20:30:15+01:00, 2h (ago), today or yesterday"
 
-/** One of AUDIT_TIME_FORMS, a Z behind it or not; a duration is before @now_ms. @return whether it is one. */
+/**
+ * One of AUDIT_TIME_FORMS, as RFC 3339 has them, with a fraction or not; UTC where no zone is said. A duration is before @now_ms; a
+ * day is its beginning. @return whether it is one.
+ */
 bool audit_time_parse(struct slice text, uint64_t now_ms, uint64_t *ret_ms);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "audit/verify.h"
 #include "common/cleanup.h"
-#include "common/clock.h"
 #include "common/file.h"
 
 #include <fcntl.h>
@@ -11,24 +10,10 @@
 #include <stdio.h>
 
 #define OUTPUT_BYTES_MAX ((size_t)4 << 20)
-#define PROGRESS_NS      (NS_PER_SEC / 5)
-
-/** The line on a terminal while it takes long. */
-struct progress {
-	uint64_t last_ns;
-	bool shown;
-};
 
 static void progress_show(void *arg, uint64_t done, uint64_t all)
 {
-	struct progress *p = arg;
-	uint64_t now = clock_monotonic_ns();
-	if (now - p->last_ns < PROGRESS_NS)
-		return;
-	p->last_ns = now;
-	p->shown = true;
-	(void)fprintf(stderr, "\r%3" PRIu64 " %% of %" PRIu64 " MiB",
-		all == 0 ? 100 : done * 100 / all, all >> 20);
+	audit_progress_show(arg, done, all);
 }
 
 static int read_public(const char *path, struct sign_public *ret)
@@ -128,10 +113,15 @@ int audit_tool_verify(const struct audit_words *words)
 {
 	struct sign_public public;
 	struct failure why = {0};
-	struct progress progress = {.last_ns = clock_monotonic_ns()};
+	struct audit_progress progress = {.on = isatty(STDERR_FILENO)};
+	uint64_t from = 0;
 	struct verify_result result = {0};
 	if (words->signed_only && words->public_key == NULL)
 		return audit_usage("--signed needs --pub KEY", "");
+	if (words->from != NULL &&
+		audit_number(words->from, "--from takes the number of a line, not ", INT64_MAX,
+			&from) != 0)
+		return AUDIT_EXIT_UNREADABLE;
 	if (words->public_key != NULL && read_public(words->public_key, &public) < 0)
 		return AUDIT_EXIT_UNREADABLE;
 	bool files_only = words->word_count > 0 && words->folder == NULL;
@@ -142,12 +132,11 @@ int audit_tool_verify(const struct audit_words *words)
 		.files = words->word_count > 0 ? words->words : NULL,
 		.file_count = words->word_count,
 		.key = words->public_key != NULL ? &public : NULL,
-		.from = words->from,
-		.progress = isatty(STDERR_FILENO) ? progress_show : NULL,
+		.from = from,
+		.progress = progress_show,
 		.arg = &progress};
 	int r = audit_verify(&options, &result, &why);
-	if (progress.shown)
-		(void)fputs("\r\033[K", stderr);
+	audit_progress_end(&progress);
 	if (r < 0) {
 		char shown[FAILURE_TEXT_BYTES];
 		verify_fini(&result);

@@ -34,5 +34,7 @@ int report_take(void *report, const struct audit_line *line);
 void report_skipped(struct report *r, uint64_t lines);
 /** Write the page. Nothing can be taken afterwards. @return 0, -ENOMEM, -ENOBUFS. */
 int report_write(struct report *r, struct buf *to);
+/** The same as text for a terminal, or as one JSON object; all reasons, and at most @rows of each other table. @return 0, -ENOBUFS. */
+int report_stats(struct report *r, size_t rows, bool json, struct buf *to);
 
 #endif
