@@ -186,7 +186,7 @@ static int request_failed(const struct http *h, CURLcode code, const char *url, 
 	const char *said = h->error[0] != '\0' ? h->error : curl_easy_strerror(code);
 	if (code == CURLE_WRITE_ERROR)
 		said = "the answer is longer than anything that is read";
-	return failure_set(why, failure_code(code), "%s: %s", url,
+	return failure_set(why, failure_code(code), "%.*s: %s", (int)strcspn(url, "?"), url,
 		slice_escape(slice_of(said), text, sizeof(text)));
 }
 

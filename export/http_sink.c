@@ -303,7 +303,7 @@ static int act(struct sink *s, struct sink_batch *batch, const struct http_answe
 	case VERDICT_SETTINGS:
 		break;
 	}
-	return failure_set(why, -EACCES, "%s: %s", s->url, said);
+	return failure_set(why, -EACCES, "%.*s: %s", (int)strcspn(s->url, "?"), s->url, said);
 }
 
 int http_sink_deliver(struct sink *s, struct sink_batch *batch, struct failure *why)
