@@ -4,7 +4,6 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
-#include "common/log.h"
 #include "common/upstream.h"
 
 #include <fcntl.h>
@@ -296,8 +295,7 @@ static int act(struct sink *s, struct sink_batch *batch, const struct http_answe
 		batch->retry_after_ms = answer->retry_after_ms;
 		return 0;
 	case VERDICT_LATER:
-		log_event(
-			LOG_LEVEL_WARN, "sink_later", "sink=%s said=\"%s\"", s->config->name, said);
+		memcpy(batch->why, said, sizeof(said));
 		batch->retry_after_ms = answer->retry_after_ms;
 		return 0;
 	case VERDICT_SETTINGS:
@@ -324,5 +322,5 @@ int http_sink_deliver(struct sink *s, struct sink_batch *batch, struct failure *
 		if (clock_monotonic_ns() >= until && result > 0)
 			result = 0; /* what waits is given again */
 	}
-	return result;
+	return result < 0 ? result : 0;
 }

@@ -30,12 +30,13 @@ struct sink_line {
 	char why[SINK_WHY_BYTES]; /* of poison, for people; printable */
 };
 
-/** Lines of one chain, in order. The engine's; the sink changes fates, whys, retry_after_ms, and tag. */
+/** Lines of one or more chains, those of each in order. The engine's; the sink changes fates, whys, retry_after_ms, and tag. */
 struct sink_batch {
 	struct sink_line *lines;
 	size_t count;
-	unsigned retry_after_ms; /* the receiver asked for a pause of this length; 0: it did not */
-	uint64_t tag;            /* the sink's own, such as an acknowledgement's id; 0 at first */
+	unsigned retry_after_ms;  /* the receiver asked for a pause of this length; 0: it did not */
+	char why[SINK_WHY_BYTES]; /* why lines wait; printable; "": it did not say */
+	uint64_t tag;             /* the sink's own, such as an acknowledgement's id; 0 at first */
 };
 
 /** A sink's own state. */
@@ -83,7 +84,7 @@ struct sink_kind {
 	void (*free)(struct sink *s);
 };
 
-/** Lines with a fate that is neither waiting nor sent count as done. */
+/** The receiver will never take this line, for this reason; it may quote what the receiver said. */
 void sink_poison(struct sink_line *line, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
