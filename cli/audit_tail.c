@@ -5,8 +5,8 @@
 #include "cli/audit_show.h"
 #include "common/cleanup.h"
 
-#define LINES_DEFAULT 10
-#define LINES_MAX     UINT64_C(10000)
+#define TAIL_LINES     10
+#define TAIL_LINES_MAX UINT64_C(10000)
 
 /** The last lines, the last one first. */
 struct kept {
@@ -93,13 +93,13 @@ int audit_tool_tail(const struct audit_words *words)
 {
 	struct audit_filter filter;
 	struct audit_follow f = {.inotify_fd = -1};
-	struct tail t = {.kept = {.most = LINES_DEFAULT},
+	struct tail t = {.kept = {.most = TAIL_LINES},
 		.raw = words->json,
 		.coloured = audit_show_coloured(STDOUT_FILENO)};
 	if (audit_filter_read(words, &filter) != 0 ||
 		(words->count != NULL &&
-			audit_number(words->count, "-n takes a number up to 10000, not ", LINES_MAX,
-				&t.kept.most) != 0))
+			audit_number(words->count, "-n takes a number up to 10000, not ",
+				TAIL_LINES_MAX, &t.kept.most) != 0))
 		return AUDIT_EXIT_UNREADABLE;
 	struct audit_query q = {.filter = &filter, .visit = keep, .arg = &t, .backwards = true};
 	auto_fd folder = audit_open_folder(words);

@@ -61,9 +61,24 @@ _eclusa_policy() { # current word, previous word, tool
 }
 
 _eclusa_audit() { # current word, previous word, tool
-	local options='--help'
+	local options='--help' filters='--sandbox --host --verdict --reason --rule --profile --class --since --until'
 	case $2 in
-	--audit-dir | --pub | --key) options='' ;;
+	--audit-dir | --pub | --key | -o) options='' ;;
+	--format)
+		mapfile -t COMPREPLY < <(compgen -W 'ocsf ocsf-bare ecs cef leef csv' -- "$1")
+		return
+		;;
+	--verdict)
+		mapfile -t COMPREPLY < <(compgen -W 'allow deny error observe' -- "$1")
+		return
+		;;
+	--class)
+		mapfile -t COMPREPLY < <(compgen -W 'http network dns process entity lifecycle' -- "$1")
+		return
+		;;
+	-n | --sandbox | --host | --reason | --rule | --profile | --since | --until)
+		return
+		;;
 	--from)
 		return
 		;;
@@ -72,6 +87,10 @@ _eclusa_audit() { # current word, previous word, tool
 		case $3 in
 		verify) options+=' --json --audit-dir --pub --signed --from' ;;
 		keygen) options+=' --key' ;;
+		tail) options+=" -f -n --json --audit-dir $filters" ;;
+		grep) options+=" --json --audit-dir $filters" ;;
+		stats) options+=" -n --json --audit-dir $filters" ;;
+		export) options+=" --format -o --audit-dir $filters" ;;
 		esac
 	fi
 	if [ -n "$options" ] && [[ $1 == -* ]]; then
@@ -112,7 +131,7 @@ _eclusa() {
 		;;
 	audit)
 		if [ "$COMP_CWORD" -eq 2 ]; then
-			mapfile -t COMPREPLY < <(compgen -W 'verify keygen --help' -- "$current")
+			mapfile -t COMPREPLY < <(compgen -W 'verify keygen tail grep stats export --help' -- "$current")
 		else
 			_eclusa_audit "$current" "$previous" "${COMP_WORDS[2]}"
 		fi
