@@ -215,17 +215,30 @@ static bool begin_allowed(
 	return false;
 }
 
+/** What the rule says of a use from its beginning on. */
+static void take_limits(struct budget_use *use, const struct rule *rule)
+{
+	bool ends = !rule->observe && rule->budget.time_ms != POLICY_UNLIMITED;
+	use->limits = rule->budget;
+	use->observe = rule->observe;
+	use->deadline_ms = ends ? add(use->began_ms, rule->budget.time_ms) : 0;
+}
+
+void budget_renew(struct budget_use *use, const struct rule *rule)
+{
+	if (use->budget != NULL)
+		take_limits(use, rule);
+}
+
 enum reason budget_begin(struct budget *b, const struct budget_ask *ask, struct budget_use *use,
 	struct budget_denial *ret_denial)
 {
-	const struct rule_budget *limits = &ask->rule->budget;
 	assert(use->budget == NULL); /* one at a time */
 	*use = (struct budget_use){.budget = b,
 		.counter = budget_counter_get(b, ask->sandbox, ask->rule->key, ask->now_ms),
-		.limits = *limits,
 		.began_ms = ask->now_ms,
-		.observe = ask->rule->observe,
 		.would = REASON_ALLOW_RULE};
+	take_limits(use, ask->rule);
 	if (use->counter != NULL)
 		roll(use, ask->now_ms);
 	bool allowed = begin_allowed(use, ask, ret_denial);
@@ -235,8 +248,6 @@ enum reason budget_begin(struct budget *b, const struct budget_ask *ask, struct 
 	}
 	if (use->counter != NULL)
 		count(use, ask->now_ms);
-	if (!use->observe && limits->time_ms != POLICY_UNLIMITED)
-		use->deadline_ms = add(ask->now_ms, limits->time_ms);
 	if (allowed)
 		return REASON_ALLOW_RULE;
 	use->would = ret_denial->reason;

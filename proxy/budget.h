@@ -47,7 +47,7 @@ struct budget_denial {
 
 /**
  * One use in flight: a request, or a connection where no requests are seen. Zero-initialise: none, which has no
- * room. Keeps the limits it began with, whatever becomes of the rule.
+ * room. Keeps the limits it began with, whatever becomes of the rule, until it is given others.
  */
 struct budget_use {
 	struct budget *budget;
@@ -73,6 +73,8 @@ struct budget_ask {
  */
 enum reason budget_begin(struct budget *b, const struct budget_ask *ask, struct budget_use *use,
 	struct budget_denial *ret_denial);
+/** From now on within the limits of this rule, counted as before; one that never began stays so. */
+void budget_renew(struct budget_use *use, const struct rule *rule);
 /** It is over: not in flight anymore. Also on a use that never began; leaves it zero. */
 void budget_end(struct budget_use *use);
 

@@ -16,6 +16,7 @@
 
 enum flow_state {
 	FLOW_HEAD,
+	FLOW_COMMIT,
 	FLOW_RESOLVE,
 	FLOW_ESTABLISH,
 	FLOW_HELLO,
@@ -105,6 +106,8 @@ struct flow {
 	struct tls_info *tls_info;       /* heap */
 	struct flow_fault *fault; /* heap: how setting up the tunnel failed, to be said inside */
 
+	struct flow *commit_next,
+		**commit_at;   /* in the worker's list, while it waits for the disk */
 	struct budget_use use; /* from the decision on what passes to the end of its record */
 	struct record connect_record;
 	struct record request_record;
@@ -137,7 +140,8 @@ void flow_adopt(struct flow *f);
 /* revoke.c */
 /**
  * Ask the policy in force whether what the flow does may go on; if it may not, end it: refused if nothing was answered
- * yet, else cut. @return whether it was ended.
+ * yet, else cut. What passes unread can last for long: it goes on within the limits that it has now. @return whether a next step is
+ * due: it was ended, or passes bytes within other limits.
  */
 bool flow_revoke(struct flow *f);
 
@@ -191,8 +195,18 @@ enum flow_progress flow_refuse_use(
 /** There was no room, or no time: refuse or cut. */
 enum flow_progress flow_use_spent(struct flow *f, enum budget_kind kind);
 bool flow_use_expired(const struct flow *f);
+/** What passes goes on within the limits of another rule. */
+void flow_use_renew(struct flow *f, const struct rule *rule);
 /** By record_close() only. */
 void flow_use_end(struct flow *f, struct record *r);
+
+/* commit.c */
+/** A decision was written: go on to flow_connect(), where a profile asks for it once the disk has the decision. */
+enum flow_progress flow_commit(struct flow *f, const struct record *r);
+enum flow_progress flow_step_commit(struct flow *f);
+enum flow_progress flow_commit_expired(struct flow *f);
+/** It waits no longer. */
+void flow_commit_drop(struct flow *f);
 
 /* upstream.c */
 /** Get the request or the new tunnel its upstream: reuse, or look up, guard and dial. */

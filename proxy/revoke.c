@@ -1,6 +1,7 @@
 /*
  * A new policy and the flows that an older one allowed: each is asked about again, with the question that it keeps, and
- * with the address that it reached. What the new one allows finishes under the old verdict. See flow_state.h.
+ * with the address that it reached. What the new one allows finishes under the old verdict; only bytes that pass unread get the
+ * new one's limits, since nothing else ends them. See flow_state.h.
  */
 #include "proxy/flow_state.h"
 
@@ -86,7 +87,22 @@ static bool can_answer(const struct flow *f)
 	if (f->request_record.live)
 		return !answering || !f->x.answered;
 	/* to CONNECT */
-	return f->state == FLOW_RESOLVE || (f->state == FLOW_DIAL && f->transport == POLICY_TCP);
+	return f->state == FLOW_COMMIT || f->state == FLOW_RESOLVE ||
+		(f->state == FLOW_DIAL && f->transport == POLICY_TCP);
+}
+
+/** What was allowed goes on. @return whether a next step is due. */
+static bool keep(struct flow *f, const struct rule *rule)
+{
+	bool passes = f->state == FLOW_PASSAGE || f->state == FLOW_SPLICE_ANSWER;
+	if (passes || (f->tunnel && f->transport != POLICY_INSPECT))
+		flow_use_renew(f, rule);
+	if (f->state == FLOW_RESOLVE ||
+		f->state == FLOW_COMMIT) { /* the address is not chosen yet: by the new rule */
+		flow_adopt(f);
+		f->rule = rule;
+	}
+	return passes;
 }
 
 bool flow_revoke(struct flow *f)
@@ -95,13 +111,8 @@ bool flow_revoke(struct flow *f)
 	char detail[FLOW_DETAIL_BYTES];
 	if (!is_allowed_so_far(f))
 		return false;
-	if (judge(f, &v)) {
-		if (f->state == FLOW_RESOLVE) { /* the address is not chosen yet: by the new rule */
-			flow_adopt(f);
-			f->rule = v.rule;
-		}
-		return false;
-	}
+	if (judge(f, &v))
+		return keep(f, v.rule);
 	(void)snprintf(detail, sizeof(detail), "the policy has changed: %.200s",
 		v.detail[0] != '\0' ? v.detail : reason_sentence(v.reason));
 	resolve_drop(ptr_take(f->query));

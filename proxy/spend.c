@@ -79,6 +79,13 @@ bool flow_use_expired(const struct flow *f)
 	return f->use.deadline_ms != 0 && now_ms(f) >= f->use.deadline_ms;
 }
 
+void flow_use_renew(struct flow *f, const struct rule *rule)
+{
+	budget_renew(&f->use, rule);
+	if (f->use.deadline_ms != 0 && f->use.deadline_ms < f->deadline_ms)
+		f->deadline_ms = f->use.deadline_ms;
+}
+
 void flow_use_end(struct flow *f, struct record *r)
 {
 	enum reason would = budget_would(&f->use, now_ms(f));

@@ -2,6 +2,7 @@
 A policy that changes while the proxy runs (F07): what triggers it, that it is all or nothing, which flows it cuts and which
 it leaves alone, what is recorded, and what a start has when the files are gone.
 """
+import contextlib
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ from lab.alone import PROFILE, Alone, Client, Machine, allow, fetch, policy
 from lab.eclusa import is_sanitized, program
 from lab.events import Record, wait_until
 from lab.origin import answer
+from lab.raw_server import RawServers
 from lab.world import ORIGIN
 
 WIDE = allow("allowed.test:80,443 GET,POST /** req-body=1m id=wide")
@@ -390,6 +392,42 @@ def test_a_body_limit_that_shrinks_holds_for_the_next_request_only(lab, machine,
         assert client.answer()[0] == 200
         client.ask("allowed.test", "/limit", "POST", "Content-Length: 11\r\n")
         assert client.answer()[0] == 413
+
+
+@pytest.mark.parametrize("mode", ["enforce", "observe"])
+@pytest.mark.parametrize("limit,code", [("up=1k", "deny.budget"), ("down=1k", "deny.budget"), ("time=1ms", "deny.limit"),
+                                        ("up=1m", None)])
+def test_bytes_that_pass_unread_go_on_within_the_new_limits(lab, machine, limit, code, mode):
+    """Nothing else would end them, and what observing let pass without a limit has one when that ends."""
+    def echo(connection):
+        while data := connection.read():
+            connection.send(data)
+
+    servers = RawServers(lab.world, {2301: echo})
+    lab.dns.zone["raw.test"] = [ORIGIN]
+    alone = Alone(lab, machine, policy(f"set mode {mode}", allow("tcp raw.test:2301 up=1m id=raw")))
+    try:
+        with Client(alone) as client:
+            client.send("CONNECT raw.test:2301 HTTP/1.1\r\nHost: raw.test:2301\r\n\r\n")
+            assert client.head()[0] == 200
+            client.send(b"v" * 1000)
+            assert client.take(1000) == b"v" * 1000
+            alone.load(allow(f"tcp raw.test:2301 {limit} id=raw"))
+            with contextlib.suppress(OSError):
+                client.send(b"w" * 1000)
+            if code is None:
+                assert client.take(1000) == b"w" * 1000, "C"
+                return
+            with pytest.raises((EOFError, ConnectionError)):
+                client.take(1000)
+        (event,) = alone.wait_event(code)
+        assert event["firewall_rule"]["uid"] == "raw", "L"
+        assert event["traffic"]["bytes_in" if limit.startswith("down") else "bytes_out"] <= 1 << 10, "L"
+        wait_until(lambda: not servers.connections.since(0)[-1].open, "the connection ends")
+        assert servers.connections.since(0)[-1].end == "reset", "U"
+    finally:
+        assert alone.end() == 0, alone.report()
+        servers.close()
 
 
 # --- all or nothing

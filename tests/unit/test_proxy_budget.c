@@ -497,6 +497,32 @@ static void one_sandbox_leaves_room_for_others(void **state)
 	assert_int_equal(pass(f, 0, 0), REASON_DENY_QUOTA);
 }
 
+static void a_use_goes_on_within_other_limits(void **state)
+{
+	struct fixture *f = *state;
+	struct budget_use use, none = {0};
+	f->rule.observe = true;
+	assert_int_equal(begin(f, &use, 0), REASON_ALLOW_RULE);
+	budget_spend(&use, 600, 300);
+	assert_true(budget_up_room(&use, f->now_ms) == POLICY_UNLIMITED);
+	assert_int_equal(use.deadline_ms, 0);
+	f->rule.observe = false;
+	f->rule.budget.up_bytes = 1000;
+	f->rule.budget.down_bytes = 200;
+	f->rule.budget.time_ms = 50;
+	budget_renew(&use, &f->rule);
+	assert_int_equal(budget_up_room(&use, f->now_ms), 400);
+	assert_int_equal(budget_down_room(&use, f->now_ms), 0);
+	assert_int_equal(use.deadline_ms, f->now_ms + 50);
+	f->rule.budget = nothing_limited;
+	budget_renew(&use, &f->rule);
+	assert_true(budget_up_room(&use, f->now_ms) == POLICY_UNLIMITED);
+	assert_int_equal(use.deadline_ms, 0);
+	budget_end(&use);
+	budget_renew(&none, &f->rule);
+	assert_int_equal(budget_up_room(&none, f->now_ms), 0);
+}
+
 #define BUDGET_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_open, fixture_close)
 
 int main(void)
@@ -511,6 +537,7 @@ int main(void)
 		BUDGET_TEST(uses_at_once_are_counted_down_again),
 		BUDGET_TEST(uses_of_a_life_never_come_back),
 		BUDGET_TEST(a_use_has_its_time),
+		BUDGET_TEST(a_use_goes_on_within_other_limits),
 		BUDGET_TEST(what_is_refused_counts_nowhere),
 		BUDGET_TEST(observe_refuses_nothing_and_says_what_it_would),
 		BUDGET_TEST(rules_and_sandboxes_have_counters_of_their_own),
