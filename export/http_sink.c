@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #define PEM_BYTES_MAX  ((size_t)4 << 20)
-#define BODY_BYTES_MAX ((size_t)64 << 20) /* a batch in the widest envelope */
+#define BODY_BYTES_MAX ((size_t)16 << 20) /* an event in the widest envelope has half of it */
 
 void http_sink_check(const struct sink_config *c, struct policy_report *report)
 {
@@ -203,7 +203,7 @@ static int parcel_reserve(struct sink *s, size_t count)
 	return 0;
 }
 
-/** Wrap up the first lines that wait. An empty parcel: there are none. @return 0 or negative errno. */
+/** Wrap up the first lines that wait, as many as fit. An empty parcel: there are none. @return 0 or negative errno. */
 static int pack(struct sink *s, struct sink_batch *batch)
 {
 	const struct envelope *e = s->envelope;
@@ -215,7 +215,8 @@ static int pack(struct sink *s, struct sink_batch *batch)
 	s->body.failed = false;
 	if (e->begin != NULL)
 		e->begin(s, &s->body);
-	for (size_t i = 0; i < batch->count && s->parcel.count < s->most; i++) {
+	bool room = true;
+	for (size_t i = 0; i < batch->count && s->parcel.count < s->most && room; i++) {
 		struct sink_line *line = &batch->lines[i];
 		if (line->fate != SINK_WAITING)
 			continue;
@@ -223,6 +224,7 @@ static int pack(struct sink *s, struct sink_batch *batch)
 			s->parcel.lines[s->parcel.count++] = line;
 		else
 			line->fate = SINK_POISON;
+		room = buf_len(&s->body) < BODY_BYTES_MAX / 2;
 	}
 	if (e->end != NULL)
 		e->end(s, &s->body);
