@@ -68,6 +68,17 @@ void audit_ring_clear(struct audit_ring *ring, int slot);
 void audit_ring_set_stalled(struct audit_ring *ring, bool stalled);
 /** Producer: whether the consumer said so last; then it has raised the alarm. */
 bool audit_ring_stalled(const struct audit_ring *ring);
+/** What may be known of a ring from outside, without a part in it. */
+struct audit_ring_gauge {
+	uint64_t
+		waiting_bytes; /* finished lines that the recorder has not written yet; of AUDIT_RING_BYTES */
+	unsigned open; /* decisions whose end is not known yet; of AUDIT_RING_SLOTS */
+	uint64_t lost;
+	bool stalled;
+};
+/** Look at open/<id>.ring, which is not held by this. @return 0, -ENOENT, -EBADMSG: no ring; another negative errno. */
+int audit_ring_look(int folder_fd, const char *id, struct audit_ring_gauge *ret);
+
 /** Consumer: how many lines were lost; and that so many of them are on record now. */
 uint64_t audit_ring_lost(struct audit_ring *ring);
 void audit_ring_clear_lost(struct audit_ring *ring, uint64_t count);

@@ -144,6 +144,8 @@ struct message_proxy_start {
 	uint32_t has_audit_key; /* what signs the log's checkpoints */
 	uint32_t policy_origin; /* enum message_policy_origin */
 	uint32_t ca_lifetime_s; /* of a CA that the keeper makes; 0: a run's */
+	uint32_t has_metrics;   /* the one worker counts in memory that the launcher sees */
+	uint32_t reserved;
 	uint64_t
 		segment_bytes; /* another file of the log is asked for at this size; 0: there is one */
 	char profile[MESSAGE_NAME_BYTES]; /* whose digests events about the policy tell */

@@ -7,8 +7,10 @@
 #include "common/exposition.h"
 
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 
 #define BACKLOG 16
@@ -22,7 +24,9 @@ struct scrape_client {
 };
 
 struct scrape {
-	int fd;
+	int fd;       /* the listener */
+	int epoll_fd; /* all descriptors in one */
+	int timer_fd; /* of the clients' deadlines */
 	unsigned port;
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)]; /* empty: no Unix socket */
 	struct scrape_client clients[SCRAPE_CLIENTS_MAX];
@@ -103,15 +107,36 @@ static int listen_port(struct scrape *s, const char *where, struct failure *why)
 	return 0;
 }
 
+/** What a descriptor is watched for, from now on or (EPOLL_CTL_MOD) instead. */
+static int watch(const struct scrape *s, int how, int fd, uint32_t events)
+{
+	struct epoll_event event = {.events = events};
+	return epoll_ctl(s->epoll_fd, how, fd, &event) < 0 ? -errno : 0;
+}
+
+static int watch_begin(struct scrape *s, struct failure *why)
+{
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	s->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (s->epoll_fd < 0 || s->timer_fd < 0)
+		return failure_errno(why, -errno, "metrics");
+	int r = watch(s, EPOLL_CTL_ADD, s->fd, EPOLLIN);
+	if (r == 0)
+		r = watch(s, EPOLL_CTL_ADD, s->timer_fd, EPOLLIN);
+	return r < 0 ? failure_errno(why, r, "metrics") : 0;
+}
+
 int scrape_open(const char *where, struct scrape **ret, struct failure *why)
 {
 	struct scrape *s = calloc(1, sizeof(*s));
 	if (s == NULL)
 		return failure_errno(why, -ENOMEM, "metrics");
-	s->fd = -1;
+	s->fd = s->epoll_fd = s->timer_fd = -1;
 	for (size_t i = 0; i < SCRAPE_CLIENTS_MAX; i++)
 		s->clients[i].fd = -1;
 	int r = where[0] == '/' ? listen_path(s, where, why) : listen_port(s, where, why);
+	if (r == 0)
+		r = watch_begin(s, why);
 	if (r < 0) {
 		scrape_close(s);
 		return r;
@@ -133,6 +158,8 @@ void scrape_close(struct scrape *s)
 		return;
 	for (size_t i = 0; i < SCRAPE_CLIENTS_MAX; i++)
 		client_end(&s->clients[i]);
+	fd_close(&s->timer_fd);
+	fd_close(&s->epoll_fd);
 	fd_close(&s->fd);
 	if (s->path[0] != '\0')
 		(void)unlink(s->path); /* the next start replaces it */
@@ -144,30 +171,27 @@ unsigned scrape_port(const struct scrape *s)
 	return s->port;
 }
 
-void scrape_polls(const struct scrape *s, struct pollfd ret[static SCRAPE_POLLS])
+int scrape_fd(const struct scrape *s)
 {
-	bool room = false;
-	for (size_t i = 0; i < SCRAPE_CLIENTS_MAX; i++) {
-		const struct scrape_client *c = s == NULL ? NULL : &s->clients[i];
-		room |= c != NULL && c->fd < 0;
-		ret[1 + i] = (struct pollfd){.fd = c == NULL ? -1 : c->fd,
-			.events = c != NULL && buf_len(&c->answer) > 0 ? POLLOUT : POLLIN};
-	}
-	/* Who finds no room waits: each that is served has a deadline. */
-	ret[0] = (struct pollfd){.fd = room ? s->fd : -1, .events = POLLIN};
+	return s == NULL ? -1 : s->epoll_fd;
 }
 
-int scrape_timeout_ms(const struct scrape *s)
+/** Who finds no room waits in the listener's queue: each that is served has a deadline. */
+static void watch_again(struct scrape *s)
 {
-	uint64_t now = clock_monotonic_ns(), least = UINT64_MAX;
-	for (size_t i = 0; s != NULL && i < SCRAPE_CLIENTS_MAX; i++) {
+	uint64_t least = UINT64_MAX;
+	bool room = false;
+	for (size_t i = 0; i < SCRAPE_CLIENTS_MAX; i++) {
 		const struct scrape_client *c = &s->clients[i];
+		room |= c->fd < 0;
 		if (c->fd >= 0 && c->deadline_ns < least)
 			least = c->deadline_ns;
 	}
-	if (least == UINT64_MAX)
-		return -1;
-	return least <= now ? 0 : (int)((least - now) / NS_PER_MS) + 1;
+	const struct itimerspec at = {
+		.it_value = {.tv_sec = least == UINT64_MAX ? 0 : (time_t)(least / NS_PER_SEC),
+			.tv_nsec = least == UINT64_MAX ? 0 : (long)(least % NS_PER_SEC)}};
+	(void)timerfd_settime(s->timer_fd, TFD_TIMER_ABSTIME, &at, NULL); /* 0: none; valid */
+	(void)watch(s, EPOLL_CTL_MOD, s->fd, room ? EPOLLIN : 0);
 }
 
 static void accept_all(struct scrape *s)
@@ -183,6 +207,8 @@ static void accept_all(struct scrape *s)
 		}
 		c->deadline_ns = clock_monotonic_ns() + SCRAPE_DEADLINE_MS * NS_PER_MS;
 		buf_init(&c->answer, SCRAPE_TEXT_BYTES_MAX + 4096);
+		if (watch(s, EPOLL_CTL_ADD, c->fd, EPOLLIN) < 0)
+			client_end(c); /* no memory: it may ask again */
 	}
 }
 
@@ -270,7 +296,10 @@ void scrape_turn(struct scrape *s, scrape_fill *fill, void *arg)
 			client_read(c, fill, arg);
 		if (c->fd >= 0 && buf_len(&c->answer) > 0)
 			client_write(c);
+		if (c->fd >= 0 && buf_len(&c->answer) > 0)
+			(void)watch(s, EPOLL_CTL_MOD, c->fd, EPOLLOUT);
 		if (c->fd >= 0 && clock_monotonic_ns() >= c->deadline_ns)
 			client_end(c);
 	}
+	watch_again(s);
 }

@@ -1,6 +1,6 @@
 /*
  * Giving metrics to who asks: a Unix socket, or a port of this host's loopback, on which GET is answered with a text that the
- * caller writes. Part of the caller's poll loop; never blocks. Who asks is a stranger: of what it sends only the first line is
+ * caller writes. One descriptor of the caller's poll loop; never blocks. Who asks is a stranger: of what it sends only the first line is
  * looked at, few may ask at once, and each has a deadline.
  */
 #ifndef ECLUSA_IPC_SCRAPE_H
@@ -9,10 +9,7 @@
 #include "common/buf.h"
 #include "common/failure.h"
 
-#include <poll.h>
-
 #define SCRAPE_CLIENTS_MAX       8
-#define SCRAPE_POLLS             (1 + SCRAPE_CLIENTS_MAX)
 #define SCRAPE_REQUEST_BYTES_MAX ((size_t)4096)
 #define SCRAPE_TEXT_BYTES_MAX    ((size_t)1 << 20)
 #define SCRAPE_DEADLINE_MS       5000
@@ -28,11 +25,9 @@ int scrape_open(const char *where, struct scrape **ret, struct failure *why);
 void scrape_close(struct scrape *s);
 /** The port that it has, where it was asked for any (0); 0: it is a Unix socket. */
 unsigned scrape_port(const struct scrape *s);
-/** What to wait for; fd -1: nothing in this place. NULL has nothing to wait for. */
-void scrape_polls(const struct scrape *s, struct pollfd ret[static SCRAPE_POLLS]);
-/** How long to wait at most; -1: as long as it takes. */
-int scrape_timeout_ms(const struct scrape *s);
-/** Something may have come, or a deadline passed: go on with whoever can. */
+/** Readable as soon as scrape_turn() has something to do, also when only time has passed. NULL: -1. */
+int scrape_fd(const struct scrape *s);
+/** Go on with whoever can. NULL is accepted. */
 void scrape_turn(struct scrape *s, scrape_fill *fill, void *arg);
 
 #endif

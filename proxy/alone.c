@@ -28,6 +28,7 @@ enum source_kind {
 	SOURCE_SUPER,
 	SOURCE_WATCH,
 	SOURCE_CONTROL,
+	SOURCE_METRICS,
 	SOURCE_CLIENTS,
 	SOURCE_COUNT = SOURCE_CLIENTS + ALONE_CLIENTS_MAX
 };
@@ -64,6 +65,8 @@ static void alone_fini(struct alone *a)
 	for (size_t i = 0; i < ALONE_CLIENTS_MAX; i++)
 		fd_close(&a->clients[i].fd);
 	watch_close(&a->watch);
+	scrape_close(ptr_take(a->scrape));
+	metrics_close(ptr_take(a->metrics));
 	buf_fini(&a->policy.bundle);
 	buf_fini(&a->asked);
 }
@@ -242,6 +245,7 @@ static void alone_sources(const struct alone *a, struct pollfd waits[static SOUR
 	fds[SOURCE_SUPER] = a->super_pidfd;
 	fds[SOURCE_WATCH] = a->watch.fd;
 	fds[SOURCE_CONTROL] = a->control_fd;
+	fds[SOURCE_METRICS] = scrape_fd(a->scrape);
 	for (size_t i = 0; i < ALONE_CLIENTS_MAX; i++)
 		fds[SOURCE_CLIENTS + i] = a->clients[i].fd;
 	for (size_t i = 0; i < SOURCE_COUNT; i++)
@@ -260,6 +264,8 @@ static void alone_dispatch(struct alone *a, size_t source)
 		alone_reap(a);
 	else if (source == SOURCE_CONTROL)
 		alone_accept(a);
+	else if (source == SOURCE_METRICS)
+		alone_turn_metrics(a);
 	else if (source >= SOURCE_CLIENTS)
 		alone_hear_client(a, &a->clients[source - SOURCE_CLIENTS]);
 	else if (watch_drain(&a->watch))

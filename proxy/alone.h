@@ -30,6 +30,7 @@ struct alone_options {
 	const char *ca, *ca_key, *ca_out;
 	const char *upstream_ca, *hosts, *resolver;
 	const char *audit_dir, *state_dir;
+	const char *metrics; /* a socket's path, or ADDRESS:PORT of the loopback */
 	uint64_t segment_bytes, segment_age_ms; /* of a file of the log; 0: not given */
 };
 

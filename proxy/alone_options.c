@@ -30,6 +30,7 @@ enum option_kind {
 	OPTION_SEGMENT_SIZE,
 	OPTION_SEGMENT_AGE,
 	OPTION_STATE_DIR,
+	OPTION_METRICS,
 	OPTION_REMOTE,
 	OPTION_WATCH,
 };
@@ -49,6 +50,7 @@ static const struct option options[] = {
 	{"audit-segment-size", required_argument, NULL, OPTION_SEGMENT_SIZE},
 	{"audit-segment-age", required_argument, NULL, OPTION_SEGMENT_AGE},
 	{"state-dir", required_argument, NULL, OPTION_STATE_DIR},
+	{"metrics", required_argument, NULL, OPTION_METRICS},
 	{"remote-clients", no_argument, NULL, OPTION_REMOTE},
 	{"watch", no_argument, NULL, OPTION_WATCH},
 	{0},
@@ -139,6 +141,8 @@ static const char **place_of(int option, struct alone_options *to)
 		return &to->audit_dir;
 	case OPTION_STATE_DIR:
 		return &to->state_dir;
+	case OPTION_METRICS:
+		return &to->metrics;
 	}
 	return NULL;
 }

@@ -71,6 +71,7 @@ int alone_first_policy(struct alone *a, struct failure *why)
 		r = fall_back(a, why);
 	if (r == 0)
 		r = digest_of(buf_slice(&p->bundle), p->digest);
+	p->since_ms = clock_wall_ms();
 	return r;
 }
 
@@ -223,6 +224,7 @@ void alone_loaded(struct alone *a, const struct message_policy_answer *answer)
 	p->origin = MESSAGE_POLICY_NEWEST;
 	p->fault = (struct reload_fault){0};
 	p->kept = false;
+	p->since_ms = clock_wall_ms();
 	if (digest_of(buf_slice(&p->bundle), p->digest) < 0)
 		p->digest[0] = '\0'; /* the next change counts as one */
 	keep(a);

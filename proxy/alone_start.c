@@ -26,13 +26,13 @@
 /* A CA that is made lives in memory, as long as this process: its certificate's life bounds nothing that the process's does not. */
 #define ALONE_CA_LIFETIME_SECONDS ((uint32_t)3650 * 24 * 3600)
 #define ALONE_BACKLOG             4096
-#define ALONE_FDS_MAX             10
+#define ALONE_FDS_MAX             11
 
 /** What the start message carries. */
 struct start_parts {
 	struct message_proxy_start message;
 	struct upstream_files upstream;
-	int bundle_fd, listener_fd, ca_fd, ca_key_fd, audit_key_fd;
+	int bundle_fd, listener_fd, ca_fd, ca_key_fd, audit_key_fd, metrics_fd;
 	int ring_fds[2]; /* the worker's, super's */
 };
 
@@ -125,6 +125,8 @@ static int start_open(struct alone *a, struct start_parts *p, struct failure *wh
 		r = start_open_ca(a, p, why);
 	if (r == 0)
 		r = start_user(a, p, why);
+	if (r == 0)
+		r = alone_open_metrics(a, &p->metrics_fd, why);
 	if (r < 0)
 		return r;
 	struct failure key = {0};
@@ -187,7 +189,7 @@ static int start_send(struct alone *a, struct start_parts *p, struct failure *wh
 		p->bundle_fd, a->segment_fd, p->ring_fds[0], p->upstream.roots_fd};
 	size_t count = 4;
 	const int more[] = {p->upstream.more_roots_fd, p->upstream.hosts_fd, p->ring_fds[1],
-		p->ca_fd, p->ca_key_fd, p->audit_key_fd};
+		p->ca_fd, p->ca_key_fd, p->audit_key_fd, p->metrics_fd};
 	for (size_t i = 0; i < array_size(more); i++) {
 		if (more[i] >= 0)
 			fds[count++] = more[i];
@@ -199,6 +201,7 @@ static int start_send(struct alone *a, struct start_parts *p, struct failure *wh
 	m->has_hosts = p->upstream.hosts_fd >= 0;
 	m->has_own_ring = 1;
 	m->has_audit_key = p->audit_key_fd >= 0;
+	m->has_metrics = p->metrics_fd >= 0;
 	m->policy_origin = a->policy.origin;
 	m->segment_bytes = a->options->segment_bytes;
 	struct message_listeners listeners = {
@@ -227,6 +230,7 @@ int alone_start(struct alone *a, struct failure *why)
 		return failure_errno(why, -ENOMEM, "can't start the proxy");
 	p->upstream = UPSTREAM_FILES_NONE;
 	p->bundle_fd = p->listener_fd = p->ca_fd = p->ca_key_fd = p->audit_key_fd = -1;
+	p->metrics_fd = -1;
 	p->ring_fds[0] = p->ring_fds[1] = -1;
 	int r = start_open(a, p, why);
 	if (r == 0)
@@ -238,7 +242,7 @@ int alone_start(struct alone *a, struct failure *why)
 	if (r == 0)
 		r = start_send(a, p, why);
 	int *fds[] = {&p->bundle_fd, &p->listener_fd, &p->ca_fd, &p->ca_key_fd, &p->audit_key_fd,
-		&p->ring_fds[0], &p->ring_fds[1]};
+		&p->metrics_fd, &p->ring_fds[0], &p->ring_fds[1]};
 	for (size_t i = 0; i < array_size(fds); i++)
 		fd_close(fds[i]);
 	upstream_close(&p->upstream);

@@ -4,7 +4,9 @@
 
 #include "common/digest.h"
 #include "common/id.h"
+#include "ipc/scrape.h"
 #include "proxy/alone.h"
+#include "proxy/metrics.h"
 #include "proxy/reload_source.h"
 #include "proxy/watch.h"
 
@@ -28,6 +30,7 @@ struct alone_policy {
 	struct buf bundle; /* that is in force, or that super is asked to put in force */
 	enum message_policy_origin origin;
 	char digest[DIGEST_TEXT_BYTES]; /* of the bundle in force */
+	uint64_t since_ms;              /* when it came into force, by the wall clock */
 	struct reload_fault
 		fault; /* of the files, when they were refused; text "": they were not */
 	bool kept;     /* the bundle in force is the last good one on disk */
@@ -55,6 +58,10 @@ struct alone {
 	uint16_t port; /* as bound */
 	bool is_ready, ending, finished;
 	int status; /* enum alone_exit */
+
+	/* metrics */
+	struct scrape *scrape;   /* who asks for them; NULL: nobody may */
+	struct metrics *metrics; /* the worker's */
 
 	/* policy */
 	struct alone_policy policy;
@@ -99,6 +106,11 @@ void alone_loaded(struct alone *a, const struct message_policy_answer *answer);
 void alone_want(struct alone *a, enum alone_reason reason);
 /** What to wait for at most; -1: nothing. */
 int alone_load_timeout_ms(const struct alone *a);
+
+/* alone_metrics.c */
+/** Listen where the options say, if they do. *ret_fd: the memory that the worker counts in, the caller's. @return 0 or negative errno. */
+int alone_open_metrics(struct alone *a, int *ret_fd, struct failure *why);
+void alone_turn_metrics(struct alone *a);
 
 /* alone_control.c */
 void alone_accept(struct alone *a);

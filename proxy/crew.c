@@ -9,6 +9,7 @@
 #include "proxy/budget.h"
 #include "proxy/confine.h"
 #include "proxy/keeper.h"
+#include "proxy/metrics.h"
 #include "proxy/recorder.h"
 #include "proxy/worker.h"
 
@@ -31,6 +32,7 @@ void crew_init(struct crew *c)
 		.upstream_ca_fd = -1,
 		.guard_fd = -1,
 		.own_ring_fd = -1,
+		.metrics_fd = -1,
 		.ca_fd = -1,
 		.ca_key_fd = -1,
 		.audit_key_fd = -1,
@@ -57,8 +59,8 @@ static void member_fini(struct crew_member *m)
 void crew_fini(struct crew *c)
 {
 	int *fds[] = {&c->segment_fd, &c->next_fd, &c->ca_bundle_fd, &c->upstream_ca_fd,
-		&c->guard_fd, &c->own_ring_fd, &c->ca_fd, &c->ca_key_fd, &c->audit_key_fd,
-		&c->attest_ends[0], &c->attest_ends[1], &c->wake[0], &c->wake[1]};
+		&c->guard_fd, &c->own_ring_fd, &c->metrics_fd, &c->ca_fd, &c->ca_key_fd,
+		&c->audit_key_fd, &c->attest_ends[0], &c->attest_ends[1], &c->wake[0], &c->wake[1]};
 	for (size_t i = 0; i < array_size(fds); i++)
 		fd_close(fds[i]);
 	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++) {
@@ -194,6 +196,7 @@ static int worker_child(struct crew *c, unsigned index, int channel_fd)
 		.hosts = buf_slice(&c->hosts),
 		.ring = audit_ring_map(c->ring_fds[index]),
 		.budget = budget_open(c->budget_fds[index]),
+		.metrics = metrics_open(c->metrics_fd),
 		.policy = ptr_take(c->policy),
 		.policy_origin = c->policy_origin,
 		.start = &c->start,
@@ -204,9 +207,9 @@ static int worker_child(struct crew *c, unsigned index, int channel_fd)
 	struct failure why = {0};
 	if (context.ring == NULL)
 		(void)failure_set(&why, -EBADMSG, "proxy: a ring of the audit log is not one");
-	else if (context.budget == NULL)
-		(void)failure_set(&why, -ENOMEM, "proxy: memory for budgets");
-	if (context.ring == NULL || context.budget == NULL ||
+	else if (context.budget == NULL || context.metrics == NULL)
+		(void)failure_set(&why, -ENOMEM, "proxy: memory for budgets and metrics");
+	if (context.ring == NULL || context.budget == NULL || context.metrics == NULL ||
 		!child_enter(CONFINE_WORKER, keep, array_size(keep), &why)) {
 		message_send_failed(channel_fd, why.code, why.text);
 		return 1;

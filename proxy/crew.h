@@ -44,6 +44,7 @@ struct crew {
 	int budget_fds[MESSAGE_WORKERS_MAX]; /* what a worker's successor must find as it was */
 	int own_ring_fd; /* super's, as the rings of workers are; -1: it has nothing to record */
 	struct audit_ring *own_ring;
+	int metrics_fd;                     /* where the worker counts; -1: nobody wants to know */
 	int ca_fd, ca_key_fd, audit_key_fd; /* until the keeper has them; -1: there is none */
 	int attest_ends[2];                 /* the recorder's, the keeper's */
 	int explicit_fds[MESSAGE_WORKERS_MAX];

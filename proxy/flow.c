@@ -218,6 +218,7 @@ static void flow_free(struct flow *f)
 	if (f->next != NULL)
 		f->next->at = f->at;
 	f->sandbox->connections--;
+	metrics_add(f->worker->metrics, METRICS_ENDED, 1);
 	if (f->is_ready)
 		ready_remove(f);
 	resolve_drop(ptr_take(f->query));
@@ -359,6 +360,7 @@ static struct flow *flow_new(
 		f->next->at = &f->next;
 	s->flows = f;
 	s->connections++;
+	metrics_add(w->metrics, METRICS_ACCEPTED, 1);
 	flow_deadline(f, w->limits.header_ms);
 	return f;
 }

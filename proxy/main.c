@@ -29,6 +29,8 @@ static const char usage[] =
 	"  --hosts FILE             lines ADDRESS NAME... that hold before DNS\n"
 	"  --resolver ADDRESS:PORT  the name server, instead of those of /etc/resolv.conf\n"
 	"  --audit-dir DIR          where the audit log goes\n"
+	"  --metrics WHERE          answer Prometheus at ADDRESS:PORT of the loopback, or on the\n"
+	"                           Unix socket /PATH\n"
 	"  --audit-segment-size SIZE, --audit-segment-age TIME\n"
 	"                           begin another file of it then, and on SIGHUP: 64m, 1d\n"
 	"  --help, --version\n"

@@ -1,6 +1,6 @@
 proxy_SOURCES :=
 proxy_SOURCES += proxy/attest.c proxy/body.c proxy/body_write.c proxy/http1_head.c proxy/http1_request.c proxy/http1_response.c proxy/http1_write.c
-proxy_SOURCES += proxy/denial.c proxy/budget.c proxy/budget_table.c
+proxy_SOURCES += proxy/denial.c proxy/metrics.c proxy/budget.c proxy/budget_table.c
 proxy_SOURCES += proxy/leaf.c proxy/leaf_ca.c proxy/leaf_cache.c proxy/leaf_key.c
 proxy_SOURCES += proxy/tls_context.c proxy/tls_fault.c proxy/tls_hello.c proxy/tls_session.c proxy/tls_socket.c
 proxy_SOURCES += proxy/limits.c proxy/stream.c proxy/resolve.c proxy/guard.c proxy/dial.c proxy/keeper_client.c proxy/ident.c
@@ -8,5 +8,5 @@ proxy_SOURCES += proxy/confine.c proxy/crew.c proxy/keeper.c proxy/recorder.c pr
 proxy_SOURCES += proxy/worker.c proxy/listener.c proxy/flow.c proxy/record.c proxy/refuse.c proxy/spend.c proxy/inspect.c proxy/upstream.c proxy/tunnel.c proxy/relay.c
 proxy_SOURCES += proxy/hello.c proxy/lane.c proxy/opening.c proxy/passage.c proxy/pipe.c proxy/splice.c proxy/websocket.c
 proxy_SOURCES += proxy/snapshot.c proxy/prepared.c proxy/reload.c proxy/policy_event.c proxy/renew.c proxy/revoke.c
-proxy_SOURCES += proxy/alone.c proxy/alone_control.c proxy/alone_log.c proxy/alone_options.c proxy/alone_policy.c proxy/alone_rotate.c proxy/alone_start.c
+proxy_SOURCES += proxy/alone.c proxy/alone_control.c proxy/alone_log.c proxy/alone_metrics.c proxy/alone_options.c proxy/alone_policy.c proxy/alone_rotate.c proxy/alone_start.c
 proxy_SOURCES += proxy/last_good.c proxy/reload_source.c proxy/watch.c

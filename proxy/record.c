@@ -38,7 +38,8 @@ void record_start(struct record *r, bool connect)
 		.connect = connect,
 		.slot = -1,
 		.reason = REASON_ALLOW_RULE,
-		.start_ms = clock_wall_ms()};
+		.start_ms = clock_wall_ms(),
+		.began_ns = clock_monotonic_ns()};
 	(void)uuid_new(r->uid);
 	(void)snprintf(r->request_id, sizeof(r->request_id), "req-%s",
 		r->uid + UUID_TEXT_BYTES - 1 - UUID_TAIL_BYTES);
@@ -284,6 +285,7 @@ int record_open(struct flow *f, struct record *r)
 		return -ENOSPC;
 	}
 	r->slot = slot;
+	r->decided_ns = clock_monotonic_ns();
 	return 0;
 }
 
@@ -292,6 +294,23 @@ static void wake_recorder(struct worker *w)
 	/* A recorder that is being restarted looks by itself. */
 	if (audit_ring_wants_wake(w->context->ring))
 		(void)!write(w->context->recorder_fd, "", 1);
+}
+
+void record_answered(struct flow *f, struct record *r)
+{
+	if (r->decided_ns != 0)
+		metrics_took(f->worker->metrics, METRICS_FIRST_BYTE,
+			clock_monotonic_ns() - r->decided_ns);
+	r->decided_ns = 0;
+}
+
+static void measure(struct metrics *m, const struct record *r)
+{
+	metrics_decided(m, r->reason);
+	metrics_add(m, METRICS_WOULD_DENY, !reason_allows(r->would));
+	metrics_add(m, METRICS_BYTES_OUT, r->bytes_out);
+	metrics_add(m, METRICS_BYTES_IN, r->bytes_in);
+	metrics_took(m, METRICS_WHOLE, clock_monotonic_ns() - r->began_ns);
 }
 
 int record_close(struct flow *f, struct record *r, const char *detail, const char *suggestion)
@@ -309,6 +328,7 @@ int record_close(struct flow *f, struct record *r, const char *detail, const cha
 	if (e.detail == NULL && reason_allows(r->reason))
 		e.detail = r->observed;
 	e.suggestion = suggestion;
+	measure(w->metrics, r);
 	int written = entry_write(f, r, &e, &entry);
 	if (written == 0)
 		written = audit_ring_finish(w->context->ring, r->slot, entry);

@@ -30,6 +30,7 @@ struct record {
 	uint64_t bytes_in, bytes_out;
 	uint64_t request_body_bytes, response_body_bytes; /* without framing */
 	uint64_t start_ms;
+	uint64_t began_ns, decided_ns; /* monotonic; decided_ns 0: not, or the answer has begun */
 	char uid[UUID_TEXT_BYTES];
 	char request_id[RECORD_REQUEST_ID_BYTES];
 	char content_type[RECORD_TYPE_BYTES];
@@ -60,6 +61,8 @@ void record_verdict(struct record *r, const struct policy_verdict *v);
 bool record_observe(struct record *r, enum reason would);
 /** The decision enters the ring. @return 0, -ENOSPC: what can't be recorded must not be done. */
 int record_open(struct flow *f, struct record *r);
+/** The host's answer has begun: how long that took, for the metrics; once a record. */
+void record_answered(struct flow *f, struct record *r);
 /**
  * Finish with what the record says now. @detail one sentence or NULL. @suggestion --allow text or
  * NULL. @return 0; -ENOSPC: nothing was recorded (only without a slot).

@@ -252,6 +252,7 @@ static enum relay response_head(struct flow *f)
 		return RELAY_WAIT;
 	switch (http1_parse_response(&f->x.scan, buf_slice(&u->in), f->x.head_request, r, &why)) {
 	case HTTP1_DONE:
+		record_answered(f, &f->request_record);
 		return r->status < 200 ? interim(f, r) : answer(f, r);
 	case HTTP1_ERROR: {
 		struct refusal refusal = {.reason = why.reason,

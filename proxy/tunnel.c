@@ -135,6 +135,7 @@ enum flow_progress flow_step_leaf(struct flow *f)
 /** The client gave up, usually since it does not trust the run's CA: nothing was refused here. */
 static enum flow_progress client_gave_up(struct flow *f)
 {
+	metrics_add(f->worker->metrics, METRICS_CLIENT_TLS_FAILED, 1);
 	f->cut = f->client->broken;
 	return flow_over(f, f->client->fault.detail);
 }
@@ -144,6 +145,7 @@ enum flow_progress flow_step_client_tls(struct flow *f)
 	switch (stream_handshake(f->client)) {
 	case TLS_DONE:
 		f->open = true;
+		metrics_add(f->worker->metrics, METRICS_CLIENT_TLS, 1);
 		return flow_move(f, FLOW_REQUEST);
 	case TLS_WANT_READ:
 	case TLS_WANT_WRITE:

@@ -116,6 +116,7 @@ enum flow_progress flow_connect(struct flow *f)
 		(void)stream_fill(u);
 		if (buf_len(&u->in) == 0 && !u->ended && !u->broken) {
 			f->x.reused = true;
+			metrics_add(f->worker->metrics, METRICS_REUSED, 1);
 			return flow_exchange_begin(f);
 		}
 		flow_drop_upstream(f);
@@ -164,6 +165,7 @@ static enum flow_progress connected(struct flow *f, int fd)
 	f->upstream = stream_new(&f->worker->loop, fd, flow_run, f);
 	if (f->upstream == NULL)
 		return fail(f, REASON_ERROR_INTERNAL, NULL, "out of memory");
+	metrics_add(f->worker->metrics, METRICS_DIALLED, 1);
 	if (f->policy != f->worker->policy && flow_revoke(f))
 		return FLOW_AGAIN; /* as above, while it was dialled */
 	if (f->tunnel && f->transport == POLICY_SPLICE)
@@ -234,6 +236,7 @@ enum flow_progress flow_step_upstream_tls(struct flow *f)
 {
 	switch (stream_handshake(f->upstream)) {
 	case TLS_DONE:
+		metrics_add(f->worker->metrics, METRICS_UPSTREAM_TLS, 1);
 		return verified(f);
 	case TLS_WANT_READ:
 	case TLS_WANT_WRITE:
@@ -243,6 +246,7 @@ enum flow_progress flow_step_upstream_tls(struct flow *f)
 	case TLS_ERROR:
 		break;
 	}
+	metrics_add(f->worker->metrics, METRICS_UPSTREAM_TLS_FAILED, 1);
 	struct flow_fault fault = {.reason = f->upstream->fault.reason,
 		.status = 502,
 		.error = f->upstream->fault.reason == REASON_DENY_UPSTREAM_CERT

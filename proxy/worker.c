@@ -235,11 +235,14 @@ int worker_run(const struct worker_context *context)
 	if (w != NULL)
 		w->policy = snapshot_new(
 			context->policy, (enum message_policy_origin)context->policy_origin);
-	if (w == NULL || w->policy == NULL || uv_loop_init(&w->loop) < 0) {
+	if (w != NULL)
+		w->metrics = context->metrics != NULL ? context->metrics : metrics_open(-1);
+	if (w == NULL || w->policy == NULL || w->metrics == NULL || uv_loop_init(&w->loop) < 0) {
 		free(w);
 		return EXIT_FAILURE;
 	}
 	w->context = context;
+	metrics_begin(w->metrics);
 	w->spare_fd = -1;
 	w->guard.netlink_fd = -1;
 	w->ready_end = &w->ready;

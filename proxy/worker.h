@@ -10,6 +10,7 @@
 #include "policy/policy.h"
 #include "proxy/budget.h"
 #include "proxy/limits.h"
+#include "proxy/metrics.h"
 
 /** Borrowed by worker_run(); made by super, which keeps what a restarted worker needs again. */
 struct worker_context {
@@ -24,6 +25,7 @@ struct worker_context {
 	struct slice hosts; /* text of --hosts: "ADDR NAME..." lines; empty without */
 	struct audit_ring *ring;
 	struct budget *budget;
+	struct metrics *metrics;                 /* NULL: counted, and seen by nobody */
 	struct policy *policy;                   /* taken over */
 	uint32_t policy_origin;                  /* enum message_policy_origin */
 	const struct message_proxy_start *start; /* resolvers */

@@ -15,6 +15,7 @@
 
 struct worker {
 	const struct worker_context *context;
+	struct metrics *metrics;
 	struct limits limits;
 	uv_loop_t loop;
 	uv_poll_t channel;
