@@ -7,6 +7,7 @@ LIBS_audit := audit common
 LIBS_ipc := ipc common
 LIBS_netd := netd policy audit ipc common
 LIBS_proxy := proxy policy audit ipc common
+LIBS_export := export policy audit ipc common
 LIBS_launcher := sandbox-launcher policy audit ipc common
 LIBS_report := report audit common
 LIBS_cli := cli report sandbox-launcher policy audit ipc common
@@ -54,6 +55,12 @@ fuzz: build/fuzz/$(FUZZ)
 	mkdir -p build/fuzz/work/$(FUZZ)
 	build/fuzz/$(FUZZ) -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 build/fuzz/work/$(FUZZ) tests/fuzz/corpus/$(FUZZ:fuzz_%=%)
 
+# Run in a sandbox: static, so that it is one file, and never with sanitizers.
+$(BUILD)/tests/probe_calls: tests/lab/probe_calls.c sandbox-launcher/filter_table.c sandbox-launcher/filter_table.h
+	@[ "$(V)" = 1 ] || echo "  LINK    $@"
+	@mkdir -p $(@D)
+	$(Q)$(CC) -D_GNU_SOURCE -I. -std=gnu17 $(WARN) -O1 -static -o $@ $(filter %.c,$^)
+
 # A benchmark is tests/bench/<folder>_bench.c; tests/bench/run.sh runs it.
 BENCH_SOURCES := $(wildcard tests/bench/*_bench.c)
 BENCH_BINARIES := $(BENCH_SOURCES:tests/bench/%.c=$(BUILD)/tests/%)
@@ -69,7 +76,7 @@ $(foreach b,$(BENCH_SOURCES:tests/bench/%_bench.c=%),$(eval $(call bench_program
 bench-build: $(BENCH_BINARIES)
 
 .PHONY: tests-build replay-build
-tests-build: all unit
+tests-build: all unit $(BUILD)/tests/probe_calls
 replay-build: $(REPLAY_BINARIES)
 
 .PHONY: test test-v2 check bench soak
