@@ -174,6 +174,28 @@ enum address_class address_classify(const struct address *a)
 	return ADDRESS_PUBLIC;
 }
 
+bool address_carried_v4(const struct address *a, struct address *ret)
+{
+	static const struct {
+		struct cidr prefix;
+		size_t at; /* of its four bytes */
+	} carriers[] = {
+		{V6(96, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff), 12},
+		{V6(96, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0), 12},
+		{V6(96, 0, 0x64, 0xff, 0x9b), 12},
+		{V6(48, 0, 0x64, 0xff, 0x9b, 0, 1), 12},
+		{V6(16, 0x20, 0x02), 2},
+	};
+	for (size_t i = 0; i < sizeof(carriers) / sizeof(carriers[0]); i++) {
+		if (!cidr_contains(&carriers[i].prefix, a))
+			continue;
+		*ret = (struct address){.family = 4};
+		memcpy(ret->bytes, a->bytes + carriers[i].at, 4);
+		return true;
+	}
+	return false;
+}
+
 const char *address_class_name(enum address_class class)
 {
 	static const char *const names[ADDRESS_CLASS_COUNT] = {

@@ -54,6 +54,11 @@ bool cidr_contains(const struct cidr *c, const struct address *a);
  * NAT64, 6to4, Teredo) are SPECIAL whatever they carry. Sources: IANA special-purpose registries.
  */
 enum address_class address_classify(const struct address *a);
+/**
+ * The IPv4 address that packets to an IPv6 one end at: of a mapped, translated, NAT64 (RFC 6052, its prefixes of 96 bits) or 6to4 address.
+ * @return whether it is one
+ */
+bool address_carried_v4(const struct address *a, struct address *ret);
 const char *address_class_name(enum address_class class);
 /** The table, for packet filters; more specific lines first. */
 const struct address_range *address_ranges(size_t *ret_count);

@@ -214,7 +214,8 @@ int rule_describe(struct rule_entry *r, struct arena *arena)
 	return r->target == NULL || r->admits == NULL ? -ENOMEM : 0;
 }
 
-enum reason policy_admit_address(const struct rule *rule, const struct address *a)
+/** By its class and the rule's prefixes, whatever it carries. */
+static enum reason admit_itself(const struct rule *rule, const struct address *a)
 {
 	enum address_class class = address_classify(a);
 	if (class == ADDRESS_PUBLIC)
@@ -227,4 +228,14 @@ enum reason policy_admit_address(const struct rule *rule, const struct address *
 	}
 	return class == ADDRESS_METADATA ? REASON_DENY_ADDRESS_METADATA
 					 : REASON_DENY_ADDRESS_PRIVATE;
+}
+
+enum reason policy_admit_address(const struct rule *rule, const struct address *a)
+{
+	struct address carried;
+	enum reason reason = admit_itself(rule, a);
+	/* Whoever opens NAT64 opens the world's IPv4, and not the private part of it. */
+	if (reason_allows(reason) && address_carried_v4(a, &carried))
+		reason = admit_itself(rule, &carried);
+	return reason;
 }

@@ -323,7 +323,7 @@ static void what_rules_open_is_listed_once(void **state)
 struct admit_case {
 	const char *address;
 	enum reason without; /* addr= */
-	enum reason with;    /* addr=10.0.0.0/8,100.64.0.0/10,169.254.169.254 */
+	enum reason with; /* addr=10.0.0.0/8,100.64.0.0/10,169.254.169.254,64:ff9b::/96,2002::/16 */
 };
 
 static const struct admit_case admit_cases[] = {
@@ -339,6 +339,13 @@ static const struct admit_case admit_cases[] = {
 	{"100.100.100.200", REASON_DENY_ADDRESS_METADATA, REASON_DENY_ADDRESS_METADATA},
 	{"169.254.169.254", REASON_DENY_ADDRESS_METADATA, REASON_ALLOW_RULE},
 	{"168.63.129.16", REASON_DENY_ADDRESS_METADATA, REASON_DENY_ADDRESS_METADATA},
+	/* a prefix that carries IPv4 opens what of IPv4 is open */
+	{"64:ff9b::8.8.8.8", REASON_DENY_ADDRESS_PRIVATE, REASON_ALLOW_RULE},
+	{"64:ff9b::10.0.0.1", REASON_DENY_ADDRESS_PRIVATE, REASON_ALLOW_RULE},
+	{"64:ff9b::192.168.0.1", REASON_DENY_ADDRESS_PRIVATE, REASON_DENY_ADDRESS_PRIVATE},
+	{"64:ff9b::100.100.100.200", REASON_DENY_ADDRESS_PRIVATE, REASON_DENY_ADDRESS_METADATA},
+	{"2002:808:808::1", REASON_DENY_ADDRESS_PRIVATE, REASON_ALLOW_RULE},
+	{"2002:c0a8:1::1", REASON_DENY_ADDRESS_PRIVATE, REASON_DENY_ADDRESS_PRIVATE},
 };
 
 static void an_address_is_public_or_opened(void **state)
@@ -346,7 +353,8 @@ static void an_address_is_public_or_opened(void **state)
 	(void)state;
 	struct policy *p =
 		policy_setup("policy 1\n[profile p]\nallow plain.test\n"
-			     "allow lab.test addr=10.0.0.0/8,100.64.0.0/10,169.254.169.254\n");
+			     "allow lab.test addr=10.0.0.0/8,100.64.0.0/10,169.254.169.254,"
+			     "64:ff9b::/96,2002::/16\n");
 	const struct profile *profile = policy_setup_profile(p, NULL);
 	struct policy_verdict plain;
 	struct policy_verdict lab;
