@@ -56,16 +56,16 @@
 #define NAMESPACES                                                                                 \
 	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
 		CLONE_NEWCGROUP)
+#define UNSHARED_NAMESPACES (NAMESPACES | CLONE_NEWTIME)
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41
 #endif
-#define OTHERS UINT32_MAX /* any bit: a number that is not 0 */
-#define ASKED  UINT32_MAX /* personality(): only tell */
+#define ASKED UINT32_MAX /* personality(): only tell */
 
 const struct filter_row FILTER_ROWS[] = {
 	SECTION("Files",
-		"the program's view of files holds nothing but what it may read, and writes only to "
-		"its own memory"),
+		"the program's view of files holds nothing but what it may read, and what it writes "
+		"is its own"),
 	ALLOW(read),
 	ALLOW(write),
 	ALLOW(readv),
@@ -197,7 +197,7 @@ const struct filter_row FILTER_ROWS[] = {
 	ALLOW(clone),
 	TELL_WHY("a namespace of its own would give the program powers that the kernel keeps from "
 		 "it here",
-		unshare, EPERM, "flags", BITS(0, flags, NAMESPACES | CLONE_NEWTIME)),
+		unshare, EPERM, "flags", BITS(0, flags, UNSHARED_NAMESPACES)),
 	ALLOW(unshare),
 	QUIET_WHY("its flags are in memory, where a filter can't look; C libraries go on with "
 		  "clone",
@@ -252,7 +252,7 @@ const struct filter_row FILTER_ROWS[] = {
 	QUIET(setpriority, EPERM, IS(0, which, PRIO_USER)),
 	QUIET(setpriority, EPERM, IS(1, who, 1)),
 	ALLOW(setpriority),
-	QUIET(prlimit64, EPERM, BITS(0, pid, OTHERS), GIVEN(2, new_limit)),
+	QUIET(prlimit64, EPERM, GIVEN(0, pid), GIVEN(2, new_limit)),
 	QUIET_WHY("a core limit of 0 would let a core_pattern pipe on the host run; it is 1, which "
 		  "refuses both",
 		prlimit64, EPERM, IS(1, resource, RLIMIT_CORE), GIVEN(2, new_limit)),
