@@ -1,7 +1,7 @@
 # Eclusa's build. One module.mk a folder names that folder's sources; everything but a main.c
 # goes into one library a folder, so that tests and fuzzers link the code that ships.
 #
-#   make            build/eclusa build/eclusa-netd build/eclusa-proxy
+#   make            build/eclusa build/eclusa-netd build/eclusa-proxy build/eclusa-export
 #   make V=1        show commands        make SAN=1   ASan and UBSan, in build/san
 #   make CC=clang   another compiler     make help    every target
 #   make demo       the main job         make test    every test; both install what they need
@@ -19,7 +19,7 @@ COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 VERSION := $(shell cat VERSION)
 Q := $(if $(filter 1,$(V)),,@)
 
-PKGS := libnl-route-3.0 libnftnl libmnl openssl libcares libseccomp libuv jansson libpsl libidn2 yaml-0.1
+PKGS := libnl-route-3.0 libnftnl libmnl openssl libcares libseccomp libuv jansson libpsl libidn2 yaml-0.1 libcurl zlib
 PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null | sed 's/-I/-isystem /g')
 PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 
@@ -50,14 +50,14 @@ endif
 libraries_present = $(if $(PKG_LIBS),,$(error a library is missing; `make deps` installs it: $(PKGS)))
 
 .DEFAULT_GOAL := all
-FOLDERS := common policy audit ipc netd proxy sandbox-launcher report cli
+FOLDERS := common policy audit ipc netd proxy export sandbox-launcher report cli
 include $(FOLDERS:%=%/module.mk)
 
 objs = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 lib = $(BUILD)/lib/lib$(1).a
 
 .PHONY: all
-all: $(BUILD)/eclusa $(BUILD)/eclusa-netd $(BUILD)/eclusa-proxy
+all: $(BUILD)/eclusa $(BUILD)/eclusa-netd $(BUILD)/eclusa-proxy $(BUILD)/eclusa-export
 
 $(BUILD)/obj/%.o: %.c Makefile VERSION $(BUILD)/flags
 	$(libraries_present)
@@ -92,6 +92,10 @@ $(BUILD)/eclusa-proxy: $(call objs,proxy/main.c) $(call lib,proxy) $(call lib,po
 		$(call lib,audit) $(call lib,ipc) $(call lib,common)
 	$(link)
 
+$(BUILD)/eclusa-export: $(call objs,export/main.c) $(call lib,export) $(call lib,policy) \
+		$(call lib,audit) $(call lib,ipc) $(call lib,common)
+	$(link)
+
 include tests/module.mk
 
 MANUAL := $(wildcard docs/man/*.[1-9])
@@ -108,19 +112,22 @@ install: all
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(COMPLETIONDIR) \
 		$(DOC_FOLDERS:%=$(DESTDIR)$(DOCDIR)/%)
 	install -m 0755 $(BUILD)/eclusa $(DESTDIR)$(BINDIR)/eclusa
-	install -m 0755 $(BUILD)/eclusa-netd $(BUILD)/eclusa-proxy $(DESTDIR)$(LIBEXECDIR)/
+	install -m 0755 $(BUILD)/eclusa-netd $(BUILD)/eclusa-proxy $(BUILD)/eclusa-export $(DESTDIR)$(LIBEXECDIR)/
 	ln -sf $(LIBEXECDIR)/eclusa-proxy $(DESTDIR)$(BINDIR)/eclusa-proxy
+	ln -sf $(LIBEXECDIR)/eclusa-export $(DESTDIR)$(BINDIR)/eclusa-export
 	$(foreach page,$(MANUAL),install -D -m 0644 $(page) $(DESTDIR)$(call installed_page,$(page)) &&) true
 	for page in $(DOC_PAGES); do install -m 0644 $$page $(DESTDIR)$(DOCDIR)/$$page || exit 1; done
 	for file in $(ALLOWLISTS); do install -D -m 0644 $$file $(DESTDIR)$(DATADIR)/$$file || exit 1; done
 	install -m 0644 packaging/completion/eclusa.bash $(DESTDIR)$(COMPLETIONDIR)/eclusa
 	install -m 0644 packaging/completion/eclusa-proxy.bash $(DESTDIR)$(COMPLETIONDIR)/eclusa-proxy
+	install -m 0644 packaging/completion/eclusa-export.bash $(DESTDIR)$(COMPLETIONDIR)/eclusa-export
 # With the PREFIX and DESTDIR of the install. What is not of this version stays, and so do audit logs.
 uninstall:
-	rm -f $(DESTDIR)$(BINDIR)/eclusa $(DESTDIR)$(LIBEXECDIR)/eclusa-netd $(DESTDIR)$(LIBEXECDIR)/eclusa-proxy \
+	rm -f $(DESTDIR)$(BINDIR)/eclusa $(DESTDIR)$(LIBEXECDIR)/eclusa-netd $(DESTDIR)$(LIBEXECDIR)/eclusa-proxy $(DESTDIR)$(LIBEXECDIR)/eclusa-export \
 		$(foreach page,$(MANUAL),$(DESTDIR)$(call installed_page,$(page))) \
 		$(DOC_PAGES:%=$(DESTDIR)$(DOCDIR)/%) $(ALLOWLISTS:%=$(DESTDIR)$(DATADIR)/%) \
-		$(DESTDIR)$(COMPLETIONDIR)/eclusa $(DESTDIR)$(COMPLETIONDIR)/eclusa-proxy $(DESTDIR)$(BINDIR)/eclusa-proxy
+		$(DESTDIR)$(COMPLETIONDIR)/eclusa $(DESTDIR)$(COMPLETIONDIR)/eclusa-proxy $(DESTDIR)$(BINDIR)/eclusa-proxy \
+		$(DESTDIR)$(COMPLETIONDIR)/eclusa-export $(DESTDIR)$(BINDIR)/eclusa-export
 	for folder in $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(DATADIR)/allowlists/common $(DESTDIR)$(DATADIR)/allowlists \
 		$(DESTDIR)$(DATADIR) \
 		$(DOC_FOLDERS:%=$(DESTDIR)$(DOCDIR)/%) $(DESTDIR)$(DOCDIR); do \

@@ -18,7 +18,7 @@ struct facts {
 	struct slice host;    /* device.hostname: where it was recorded */
 	uint64_t time_ms;     /* UTC; 0: not there */
 	uint64_t sequence;    /* in its chain; 0: not there */
-	unsigned severity;    /* severity_id: 1 information to 5 critical; 0: not there */
+	uint64_t severity;    /* severity_id: 1 information to 5 critical; 0: not there */
 };
 
 /** @line without newline. @return 0; -EBADMSG: not a JSON object, or one that is nested too deeply. */

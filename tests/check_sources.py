@@ -23,18 +23,19 @@ MAY_INCLUDE = {
     "ipc": BASE | {"ipc"},
     "netd": RUN | {"netd"},
     "proxy": RUN | {"proxy"},
+    "export": RUN | {"export"},
     "sandbox-launcher": RUN | {"sandbox-launcher"},
     "report": BASE | {"audit", "report"},
     "cli": RUN | {"sandbox-launcher", "report", "cli"},
 }
 # An include of the first is for the files of the second only.
 LIBRARIES = {
-    "openssl/*": ["proxy/tls*", "proxy/leaf*", "common/digest.c", "common/sign.c"],
+    "openssl/*": ["proxy/tls*", "proxy/leaf*", "export/tls*", "common/digest.c", "common/sign.c"],
     "ares*.h": ["proxy/resolve*"],
     "netlink/*": ["netd/link*", "netd/netns*"],
     "libnftnl/*": ["netd/nft*", "netd/ruleset*", "netd/guard*"],
     "libmnl/*": ["netd/nft*", "netd/ruleset*", "netd/guard*"],
-    "seccomp.h": ["sandbox-launcher/filter*.c", "proxy/confine*.c"],
+    "seccomp.h": ["sandbox-launcher/filter*.c", "proxy/confine*.c", "export/confine*.c"],
     "libpsl.h": ["policy/suffix.c"],
     "idn2.h": ["policy/alabel.c"],
     "yaml.h": ["cli/import_smokescreen.c"],

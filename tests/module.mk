@@ -8,6 +8,7 @@ LIBS_ipc := ipc common
 LIBS_netd := netd policy audit ipc common
 LIBS_proxy := proxy policy audit ipc common
 LIBS_export := export policy audit ipc common
+LINK_export := -lcurl -lz
 LIBS_launcher := sandbox-launcher policy audit ipc common
 LIBS_report := report audit common
 LIBS_cli := cli report sandbox-launcher policy audit ipc common
@@ -20,13 +21,14 @@ FUZZER_BINARIES := $(FUZZ_SOURCES:tests/fuzz/%.c=build/fuzz/%)
 
 # folder name in tests/unit/test_<folder>_<what>.c
 test_folder = $(word 2,$(subst _, ,$(1)))
+test_link = $(LINK_$(call test_folder,$(1)))
 test_libs = $(foreach l,$(LIBS_$(call test_folder,$(1))),$(call lib,$(l)))
 
 define unit_test
 $(BUILD)/tests/$(1): $(BUILD)/obj/tests/unit/$(1).o $(call test_libs,$(1))
 	@[ "$$(V)" = 1 ] || echo "  LINK    $$@"
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS_ALL) -o $$@ $$^ $$(PKG_LIBS) -lcmocka
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS_ALL) -o $$@ $$^ $(call test_link,$(1)) $$(PKG_LIBS) -lcmocka
 endef
 $(foreach t,$(UNIT_SOURCES:tests/unit/%.c=%),$(eval $(call unit_test,$(t))))
 
@@ -34,7 +36,7 @@ define fuzz_replay
 $(BUILD)/tests/replay_$(1): $(BUILD)/obj/tests/fuzz/$(1).o $(BUILD)/obj/tests/fuzz/replay.o $(call test_libs,$(1))
 	@[ "$$(V)" = 1 ] || echo "  LINK    $$@"
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS_ALL) -o $$@ $$^ $$(PKG_LIBS)
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS_ALL) -o $$@ $$^ $(call test_link,$(1)) $$(PKG_LIBS)
 endef
 $(foreach t,$(FUZZ_SOURCES:tests/fuzz/%.c=%),$(eval $(call fuzz_replay,$(t))))
 
@@ -43,7 +45,7 @@ FUZZ_SECONDS ?= 60
 define fuzzer
 build/fuzz/$(1): tests/fuzz/$(1).c $(foreach l,$(LIBS_$(call test_folder,$(1))),$$($(subst -,_,$(l))_SOURCES))
 	@mkdir -p $$(@D)
-	clang $$(CPPFLAGS_ALL) -std=gnu17 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $$@ $$^ $$(PKG_LIBS)
+	clang $$(CPPFLAGS_ALL) -std=gnu17 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -o $$@ $$^ $(call test_link,$(1)) $$(PKG_LIBS)
 endef
 $(foreach t,$(FUZZ_SOURCES:tests/fuzz/%.c=%),$(eval $(call fuzzer,$(t))))
 
@@ -68,7 +70,7 @@ define bench_program
 $(BUILD)/tests/$(1)_bench: $(BUILD)/obj/tests/bench/$(1)_bench.o $(foreach l,$(LIBS_$(1)),$(call lib,$(l)))
 	@[ "$$(V)" = 1 ] || echo "  LINK    $$@"
 	@mkdir -p $$(@D)
-	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS_ALL) -o $$@ $$^ $$(PKG_LIBS)
+	$$(Q)$$(CC) $$(CFLAGS_ALL) $$(LDFLAGS_ALL) -o $$@ $$^ $(LINK_$(1)) $$(PKG_LIBS)
 endef
 $(foreach b,$(BENCH_SOURCES:tests/bench/%_bench.c=%),$(eval $(call bench_program,$(b))))
 

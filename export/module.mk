@@ -1,0 +1,1 @@
+export_SOURCES := $(filter-out export/main.c,$(wildcard export/*.c))
