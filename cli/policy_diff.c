@@ -10,6 +10,7 @@ struct diff_run {
 	uint64_t now_ms;
 	size_t kinds[DIFF_KIND_COUNT];
 	bool complete;
+	bool weaker; /* some profile waits no longer for the disk */
 	struct buf out;
 	struct json json;
 	bool as_json;
@@ -69,13 +70,45 @@ static void json_change(const struct diff_change *c, struct json *j)
 	json_object_end(j);
 }
 
-static void print_profile(
-	struct diff_run *run, const char *name, const char *state, const struct policy_diff *diff)
+static const char *commit_of(const struct profile *p)
 {
+	return profile_commits_before(p) ? "before" : "after";
+}
+
+/** What is set of a profile that is in both: no decision changes, but what its record is worth does. */
+static void print_commit(
+	struct diff_run *run, const struct profile *old_profile, const struct profile *new_profile)
+{
+	if (old_profile == NULL || new_profile == NULL ||
+		profile_commits_before(old_profile) == profile_commits_before(new_profile))
+		return;
+	run->weaker = run->weaker || profile_commits_before(old_profile);
+	if (!run->as_json)
+		(void)buf_printf(&run->out, "profile %s: commit was %s, is %s\n",
+			profile_name(new_profile), commit_of(old_profile), commit_of(new_profile));
+}
+
+static void json_commit(
+	struct json *j, const struct profile *old_profile, const struct profile *new_profile)
+{
+	json_object(j, "commit");
+	if (old_profile != NULL)
+		json_text(j, "old", commit_of(old_profile));
+	if (new_profile != NULL)
+		json_text(j, "new", commit_of(new_profile));
+	json_object_end(j);
+}
+
+static void print_profile(struct diff_run *run, const struct profile *old_profile,
+	const struct profile *new_profile, const char *state, const struct policy_diff *diff)
+{
+	const char *name = profile_name(old_profile != NULL ? old_profile : new_profile);
+	print_commit(run, old_profile, new_profile);
 	if (run->as_json) {
 		json_object(&run->json, NULL);
 		json_text(&run->json, "name", name);
 		json_text(&run->json, "state", state);
+		json_commit(&run->json, old_profile, new_profile);
 		json_bool(&run->json, "complete", diff->complete);
 		json_array(&run->json, "changes");
 	} else if (diff->count > 0) {
@@ -109,8 +142,7 @@ static int compare(
 	int r = policy_diff(old_profile, new_profile, run->now_ms, &diff);
 	if (r < 0)
 		return r;
-	print_profile(
-		run, profile_name(old_profile != NULL ? old_profile : new_profile), state, &diff);
+	print_profile(run, old_profile, new_profile, state, &diff);
 	for (size_t i = 0; i < DIFF_KIND_COUNT; i++)
 		run->kinds[i] += diff.kinds[i];
 	run->complete = run->complete && diff.complete;
@@ -170,7 +202,8 @@ static int diff(struct diff_run *run)
 		return policy_usage("out of memory", "");
 	}
 	print_end(run);
-	bool wider = run->kinds[DIFF_ALLOWED] + run->kinds[DIFF_WIDER] > 0 || !run->complete;
+	bool wider = run->kinds[DIFF_ALLOWED] + run->kinds[DIFF_WIDER] > 0 || !run->complete ||
+		run->weaker;
 	return policy_finish(&run->out, wider ? POLICY_EXIT_FINDINGS : POLICY_EXIT_CLEAN);
 }
 

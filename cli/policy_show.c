@@ -10,6 +10,8 @@ static void print_profile(
 {
 	(void)buf_printf(
 		out, "\n# effective %s\n[profile %s]\n", profile_digest(p), profile_name(p));
+	if (profile_commits_before(p))
+		(void)buf_append_text(out, "set commit before\n");
 	for (size_t i = 0; i < list->count; i++)
 		(void)buf_printf(out, "%s  # %s:%u\n", list->lines[i].text,
 			list->lines[i].rule->file, list->lines[i].rule->line);
@@ -20,6 +22,7 @@ static void json_profile(const struct profile *p, const struct canonical_list *l
 	json_object(j, NULL);
 	json_text(j, "name", profile_name(p));
 	json_text(j, "effective", profile_digest(p));
+	json_text(j, "commit", profile_commits_before(p) ? "before" : "after");
 	json_array(j, "rules");
 	for (size_t i = 0; i < list->count; i++) {
 		const struct rule *rule = list->lines[i].rule;

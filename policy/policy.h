@@ -146,7 +146,9 @@ int policy_profile(
 /** In order of place; NULL after the last one. */
 const struct profile *policy_profile_at(const struct policy *p, size_t index);
 const char *profile_name(const struct profile *p);
-/** sha256 of the canonical dump of the profile's effective rules, hex. */
+/** set commit before: a decision that lets something pass is on the disk before a byte of it leaves. */
+bool profile_commits_before(const struct profile *p);
+/** sha256 of the canonical dump of the profile's effective rules, and of what it sets beside them, hex. */
 const char *profile_digest(const struct profile *p);
 
 /**

@@ -48,7 +48,7 @@ int profile_seal(struct profile *p)
 {
 	size_t count = 0;
 	int r = 0;
-	char **lines = calloc(p->rule_count + 2, sizeof(*lines));
+	char **lines = calloc(p->rule_count + 3, sizeof(*lines));
 	if (lines == NULL)
 		return -ENOMEM;
 	for (; count < p->rule_count && r == 0; count++) {
@@ -57,6 +57,10 @@ int profile_seal(struct profile *p)
 	}
 	if (r == 0 && p->observer != NULL) {
 		lines[count] = dump_rule(&p->observer->rule);
+		r = lines[count++] == NULL ? -ENOMEM : 0;
+	}
+	if (r == 0 && p->commit_before) {
+		lines[count] = strdup("set commit before\n");
 		r = lines[count++] == NULL ? -ENOMEM : 0;
 	}
 	if (r == 0) {
@@ -72,6 +76,11 @@ int profile_seal(struct profile *p)
 const char *profile_name(const struct profile *p)
 {
 	return p->name;
+}
+
+bool profile_commits_before(const struct profile *p)
+{
+	return p->commit_before;
 }
 
 const char *profile_digest(const struct profile *p)

@@ -9,7 +9,8 @@ struct profile {
 	const struct rule_entry **rules; /* in the matcher's order */
 	size_t rule_count;
 	const struct rule_entry
-		*observer; /* set mode observe: decides where no rule does; else NULL */
+		*observer;  /* set mode observe: decides where no rule does; else NULL */
+	bool commit_before; /* set commit before */
 	struct matcher matcher;
 	char digest[DIGEST_TEXT_BYTES];
 };

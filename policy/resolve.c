@@ -100,14 +100,21 @@ static void take_section(struct resolver *r, const struct section *s, unsigned d
 	}
 }
 
-/** The profile and those it extends, nearest first. *ret_mode: the first of them that sets one. */
-static void take_chain(struct resolver *r, const struct section *s, const struct section **ret_mode)
+/** What a profile sets: the nearest of those that it extends, or itself, has the word. NULL: none has. */
+struct settings {
+	const struct section *mode, *commit;
+};
+
+/** The profile and those it extends, nearest first. */
+static void take_chain(struct resolver *r, const struct section *s, struct settings *ret)
 {
-	*ret_mode = NULL;
+	*ret = (struct settings){0};
 	for (unsigned depth = 0; s != NULL; depth++) {
 		take_section(r, s, 0);
-		if (*ret_mode == NULL && s->mode_given)
-			*ret_mode = s;
+		if (ret->mode == NULL && s->mode_given)
+			ret->mode = s;
+		if (ret->commit == NULL && s->commit_given)
+			ret->commit = s;
 		if (s->extends == NULL)
 			return;
 		if (depth == SYNTAX_DEPTH_MAX) {
@@ -168,15 +175,15 @@ static int observe(struct resolver *r, const struct section *mode, struct profil
 
 int resolver_profile(struct resolver *r, const struct section *s, struct profile *ret)
 {
-	const struct section *mode;
+	struct settings set;
 	r->rule_count = 0;
 	r->visits = 0;
 	r->full = false;
 	for (const struct statement *st = r->tree->globals.first; st != NULL; st = st->next)
 		take_rule(r, st->rule, st->place);
-	take_chain(r, s, &mode);
+	take_chain(r, s, &set);
 	r->instance_count += r->rule_count;
-	if (mode != NULL && mode->observe && observe(r, mode, ret) < 0)
+	if (set.mode != NULL && set.mode->observe && observe(r, set.mode, ret) < 0)
 		return -ENOMEM;
 	const struct rule_entry **rules =
 		arena_alloc(r->tree->arena, r->rule_count, sizeof(*rules));
@@ -185,6 +192,7 @@ int resolver_profile(struct resolver *r, const struct section *s, struct profile
 	if (r->rule_count > 0)
 		memcpy(rules, r->rules, r->rule_count * sizeof(*rules));
 	ret->name = s->name;
+	ret->commit_before = set.commit != NULL && set.commit->commit_before;
 	return profile_build(ret, r->tree->arena, rules, r->rule_count);
 }
 

@@ -79,16 +79,36 @@ static void set_mode(struct parser *p, const struct statement_line *l)
 	s->mode_place = token_place(p, &l->tokens[0], 0);
 }
 
+/** commit: whether a decision is on the disk before what it lets pass leaves, or soon after. */
+static void set_commit(struct parser *p, const struct statement_line *l)
+{
+	const struct token *value = &l->tokens[2];
+	struct section *s = p->section;
+	bool before = slice_equal(value->text, SLICE("before"));
+	if (!before && !slice_equal(value->text, SLICE("after")))
+		report_at(p, value, 0, "value", "set commit takes after or before");
+	else if (s->commit_given)
+		report_error(p->tree->report, token_place(p, &l->tokens[0], 0), "duplicate-setting",
+			"commit was set on line %u", s->commit_place.line);
+	s->commit_given = true;
+	s->commit_before = before;
+	s->commit_place = token_place(p, &l->tokens[0], 0);
+}
+
 void statement_set(struct parser *p, const struct statement_line *l)
 {
-	static const struct setting settings[] = {{"on-full", "deny"}, {"dns", "proxy-only"},
-		{"commit", "after"}, {"tls-min", "1.2"}};
+	static const struct setting settings[] = {
+		{"on-full", "deny"}, {"dns", "proxy-only"}, {"tls-min", "1.2"}};
 	if (l->count != 3) {
 		report_at(p, &l->tokens[0], 0, "syntax", "write: set KEY VALUE");
 		return;
 	}
 	if (slice_equal(l->tokens[1].text, SLICE("mode"))) {
 		set_mode(p, l);
+		return;
+	}
+	if (slice_equal(l->tokens[1].text, SLICE("commit"))) {
+		set_commit(p, l);
 		return;
 	}
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {

@@ -118,6 +118,9 @@ struct section {
 	bool mode_given; /* by a set line */
 	bool observe;
 	struct place mode_place;
+	bool commit_given;
+	bool commit_before;
+	struct place commit_place;
 	const struct source_file *file;
 	struct section *next;
 };

@@ -34,6 +34,23 @@ def test_show_prints_a_policy_with_the_same_decisions(files, tmp_path):
     assert [p["name"] for p in json.loads(tool("show", "--json", old).stdout)["profiles"]] == ["p", "gone"]
 
 
+def test_a_profile_that_waits_for_the_disk_is_shown_and_compared(files, tmp_path):
+    old, _ = files
+    strict = tmp_path / "strict.allow"
+    strict.write_text(OLD.replace("[profile p]\n", "[profile p]\nset commit before\n"))
+    assert "set commit before" in tool("show", "--profile", "p", strict).stdout.splitlines()
+    assert json.loads(tool("show", "--json", "--profile", "p", strict).stdout)["profiles"][0]["commit"] == "before"
+    again = tmp_path / "again.allow"
+    again.write_text(tool("show", strict).stdout)
+    same = tool("diff", strict, again)
+    assert same.returncode == 0 and "commit" not in same.stdout, same.stdout
+    weaker, stronger = tool("diff", strict, old), tool("diff", old, strict)
+    assert weaker.returncode == 1 and "profile p: commit was before, is after" in weaker.stdout
+    assert stronger.returncode == 0 and "profile p: commit was after, is before" in stronger.stdout
+    said = json.loads(tool("diff", "--json", old, strict).stdout)["profiles"]
+    assert [p["commit"] for p in said if p["name"] == "p"] == [{"old": "after", "new": "before"}]
+
+
 def test_diff_tells_decisions_and_fails_on_wider_ones(files):
     old, new = files
     ran = tool("diff", old, new)

@@ -60,6 +60,36 @@ static void the_spelling_loads_again_to_the_same_digest(void **state)
 	policy_free(policy);
 }
 
+static void what_a_profile_waits_for_is_inherited_and_in_its_digest(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		bool before;
+	} cases[] = {
+		{"policy 1\n[profile p]\nallow a.test\n", false},
+		{"policy 1\n[profile p]\nset commit after\nallow a.test\n", false},
+		{"policy 1\n[profile p]\nset commit before\nallow a.test\n", true},
+		{"policy 1\n[profile p extends q]\nallow a.test\n[profile q]\nset commit before\n",
+			true},
+		{"policy 1\n[profile p extends q]\nset commit after\nallow a.test\n"
+		 "[profile q]\nset commit before\n",
+			false},
+	};
+	char digests[2][DIGEST_TEXT_BYTES] = {"", ""};
+	for (size_t i = 0; i < array_size(cases); i++) {
+		struct policy *policy = policy_setup(cases[i].text);
+		const struct profile *p = policy_setup_profile(policy, "p");
+		char *digest = digests[cases[i].before];
+		assert_int_equal(profile_commits_before(p), cases[i].before);
+		if (digest[0] != '\0')
+			assert_string_equal(profile_digest(p), digest);
+		memcpy(digest, profile_digest(p), DIGEST_TEXT_BYTES);
+		policy_free(policy);
+	}
+	assert_string_not_equal(digests[0], digests[1]);
+}
+
 static void sizes_and_dates_come_back(void **state)
 {
 	(void)state;
@@ -81,6 +111,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_profile_is_shown_in_one_spelling),
 		cmocka_unit_test(the_spelling_loads_again_to_the_same_digest),
+		cmocka_unit_test(what_a_profile_waits_for_is_inherited_and_in_its_digest),
 		cmocka_unit_test(sizes_and_dates_come_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,6 +134,8 @@ static const struct finding_case in_profile[] = {
 	{"allow ip:192.0.2.7 addr=10.0.0.0/8", 3, 20, "addr", "its own addresses"},
 	{"set mode audit", 3, 10, "value", "enforce or observe"},
 	{"set mode observe\nset mode enforce", 4, 1, "duplicate-setting", "on line 3"},
+	{"set commit never", 3, 12, "value", "after or before"},
+	{"set commit before\nset commit before", 4, 1, "duplicate-setting", "on line 3"},
 	{"set on-full drop", 3, 13, "unsupported", "only deny"},
 	{"set colour blue", 3, 5, "unknown-setting", "unknown setting"},
 	{"set mode", 3, 1, "syntax", "set KEY VALUE"},
