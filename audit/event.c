@@ -652,6 +652,8 @@ static void write_unmapped(struct writer *w)
 	if (w->cuts > 0)
 		json_uint(j, "truncated", w->cuts);
 	json_uint(j, "mono_ns", clock_monotonic_ns());
+	if (e->open)
+		json_bool(j, "open", true);
 	if (e->recovered)
 		json_bool(j, "recovered", true);
 	json_object_end(j);

@@ -32,6 +32,7 @@ struct audit_event {
 	const char *uid; /* UUIDv7, metadata.uid; the same in a decision and its final event */
 	const char *correlation; /* request id */
 	const char *detail;      /* status_detail */
+	bool open;               /* under way: another event, of its own uid, tells the end */
 	bool recovered;          /* completed after a crash: unmapped.eclusa.recovered */
 	uint64_t start_ms, end_ms;
 

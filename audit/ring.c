@@ -42,9 +42,11 @@ struct ring_file {
 	_Alignas(64) _Atomic uint64_t head; /* producer */
 	_Atomic uint64_t lost;
 	_Atomic uint32_t spilled;           /* finished lines that wait in slots */
+	_Atomic uint64_t awaited;           /* lines before it have to be on the disk */
 	_Alignas(64) _Atomic uint64_t tail; /* consumer */
 	_Atomic uint32_t sleeping;
 	_Atomic uint32_t stalled;
+	_Atomic uint64_t durable; /* lines before it are on the disk */
 	/* together, and on the first page with the rest: searched without a page fault */
 	_Alignas(64) _Atomic uint8_t states[AUDIT_RING_SLOTS];
 	_Alignas(4096) struct ring_slot slots[AUDIT_RING_SLOTS];
@@ -245,6 +247,36 @@ bool audit_ring_has_room(struct audit_ring *ring)
 	return atomic_load_explicit(&ring->file->stalled, memory_order_relaxed) == 0 &&
 		ring_room(ring) >= AUDIT_RING_RESERVE_BYTES &&
 		ring_free_slot(ring, SLOTS_SPARE) >= 0;
+}
+
+uint64_t audit_ring_await(struct audit_ring *ring)
+{
+	uint64_t head = atomic_load_explicit(&ring->file->head, memory_order_relaxed);
+	atomic_store(&ring->file->awaited, head); /* seen by who was not told to wake up */
+	return head;
+}
+
+/** Positions only grow, and are far less than half of what they may be apart. */
+static bool reaches(uint64_t at, uint64_t position)
+{
+	return at - position <= INT64_MAX;
+}
+
+bool audit_ring_durable(const struct audit_ring *ring, uint64_t ticket)
+{
+	return reaches(atomic_load_explicit(&ring->file->durable, memory_order_acquire), ticket);
+}
+
+bool audit_ring_is_awaited(const struct audit_ring *ring)
+{
+	uint64_t durable = atomic_load_explicit(&ring->file->durable, memory_order_relaxed);
+	return !reaches(durable, atomic_load(&ring->file->awaited));
+}
+
+void audit_ring_set_durable(struct audit_ring *ring)
+{
+	uint64_t tail = atomic_load_explicit(&ring->file->tail, memory_order_relaxed);
+	atomic_store_explicit(&ring->file->durable, tail, memory_order_release);
 }
 
 /** A slot's line; false when the numbers in it can't be. */

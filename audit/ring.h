@@ -45,6 +45,16 @@ int audit_ring_open(struct audit_ring *ring, struct audit_entry entry);
  * in a slot of its own. Without one -ENOSPC when the ring is full; the loss is counted and recorded (audit.lost) once there is room.
  */
 int audit_ring_finish(struct audit_ring *ring, int slot, struct audit_entry entry);
+/**
+ * Producer: ask for all lines that were entered so far to be on the disk. @return what audit_ring_durable() is asked with. The consumer must
+ * be woken, if it sleeps.
+ */
+uint64_t audit_ring_await(struct audit_ring *ring);
+/** Producer: whether the disk has them. */
+bool audit_ring_durable(const struct audit_ring *ring, uint64_t ticket);
+/** Consumer: whether the producer waits for that; and that all it has moved so far are on the disk. */
+bool audit_ring_is_awaited(const struct audit_ring *ring);
+void audit_ring_set_durable(struct audit_ring *ring);
 /** Producer: whether one more decision may allow: slots and room are left and the recorder can write. Else deny.audit-full. */
 bool audit_ring_has_room(struct audit_ring *ring);
 

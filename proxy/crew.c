@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -41,6 +42,7 @@ void crew_init(struct crew *c)
 	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++) {
 		c->ring_fds[i] = -1;
 		c->budget_fds[i] = -1;
+		c->commit_fds[i] = -1;
 		c->explicit_fds[i] = -1;
 		c->keeper_ends[i][0] = -1;
 		c->keeper_ends[i][1] = -1;
@@ -66,6 +68,7 @@ void crew_fini(struct crew *c)
 	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++) {
 		fd_close(&c->ring_fds[i]);
 		fd_close(&c->budget_fds[i]);
+		fd_close(&c->commit_fds[i]);
 		fd_close(&c->explicit_fds[i]);
 		fd_close(&c->keeper_ends[i][0]);
 		fd_close(&c->keeper_ends[i][1]);
@@ -92,6 +95,9 @@ int crew_open(struct crew *c, struct failure *why)
 		r = c->budget_fds[i] = budget_create();
 		if (r < 0)
 			return failure_errno(why, r, "proxy: memory for budgets");
+		c->commit_fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (c->commit_fds[i] < 0)
+			return failure_errno(why, -errno, "proxy: eventfd");
 	}
 	int r = channel_pair(c->attest_ends);
 	if (r < 0)
@@ -158,7 +164,9 @@ static int keeper_child(struct crew *c, int channel_fd)
 
 static int recorder_child(struct crew *c, int channel_fd)
 {
-	int keep[] = {channel_fd, c->wake[0], c->segment_fd, c->next_fd, c->attest_ends[0]};
+	int keep[MESSAGE_WORKERS_MAX + 5] = {
+		channel_fd, c->wake[0], c->segment_fd, c->next_fd, c->attest_ends[0]};
+	memcpy(keep + 5, c->commit_fds, c->workers * sizeof(keep[0]));
 	struct audit_ring *rings[MESSAGE_WORKERS_MAX + 1];
 	struct failure why = {0};
 	unsigned count = 0;
@@ -169,7 +177,7 @@ static int recorder_child(struct crew *c, int channel_fd)
 	}
 	if (c->own_ring != NULL)
 		rings[count++] = c->own_ring;
-	if (!child_enter(CONFINE_RECORDER, keep, array_size(keep), &why))
+	if (!child_enter(CONFINE_RECORDER, keep, c->workers + 5, &why))
 		return 1;
 	return recorder_run(&(struct recorder_context){.channel_fd = channel_fd,
 		.wake_fd = c->wake[0],
@@ -179,6 +187,8 @@ static int recorder_child(struct crew *c, int channel_fd)
 		.next = c->next_fd >= 0 ? &c->next : NULL,
 		.next_fd = c->next_fd,
 		.attest_fd = c->attest_ends[0],
+		.commit_fds = c->commit_fds,
+		.commit_count = c->workers,
 		.rings = rings,
 		.ring_count = count});
 }
@@ -189,6 +199,7 @@ static int worker_child(struct crew *c, unsigned index, int channel_fd)
 		.channel_fd = channel_fd,
 		.keeper_fd = c->keeper_ends[index][0],
 		.recorder_fd = c->wake[1],
+		.commit_fd = c->commit_fds[index],
 		.explicit_fd = c->explicit_fds[index],
 		.guard_fd = c->guard_fd,
 		.ca_bundle_fd = c->ca_bundle_fd,
@@ -201,7 +212,7 @@ static int worker_child(struct crew *c, unsigned index, int channel_fd)
 		.policy_origin = c->policy_origin,
 		.start = &c->start,
 		.instance = c->instance};
-	int keep[] = {context.channel_fd, context.keeper_fd, context.recorder_fd,
+	int keep[] = {context.channel_fd, context.keeper_fd, context.recorder_fd, context.commit_fd,
 		context.explicit_fd, context.guard_fd, context.ca_bundle_fd,
 		context.upstream_ca_fd};
 	struct failure why = {0};

@@ -49,6 +49,7 @@ struct crew {
 	int attest_ends[2];                 /* the recorder's, the keeper's */
 	int explicit_fds[MESSAGE_WORKERS_MAX];
 	int keeper_ends[MESSAGE_WORKERS_MAX][2]; /* the worker's, the keeper's */
+	int commit_fds[MESSAGE_WORKERS_MAX];     /* by which the recorder wakes workers */
 	int wake[2];                             /* of the recorder: read end, write end */
 	char instance[CREW_INSTANCE_BYTES];
 	struct crew_member keeper;

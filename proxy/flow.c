@@ -31,8 +31,10 @@ static enum flow_progress over_expired(struct flow *f);
 
 static const struct flow_table table[] = {
 	[FLOW_HEAD] = {flow_step_head, head_expired, NO_DEADLINE, true, true,
-		BIT(FLOW_RESOLVE) | BIT(FLOW_DIAL) | BIT(FLOW_EXCHANGE) | BIT(FLOW_ESTABLISH) |
-			ENDS},
+		BIT(FLOW_COMMIT) | BIT(FLOW_RESOLVE) | BIT(FLOW_DIAL) | BIT(FLOW_EXCHANGE) |
+			BIT(FLOW_ESTABLISH) | ENDS},
+	[FLOW_COMMIT] = {flow_step_commit, flow_commit_expired, LIMIT(commit_ms), false, false,
+		BIT(FLOW_RESOLVE) | BIT(FLOW_EXCHANGE) | ENDS},
 	[FLOW_RESOLVE] = {flow_step_resolve, over_expired, NO_DEADLINE, false, false,
 		BIT(FLOW_ESTABLISH) | BIT(FLOW_DIAL) | ENDS},
 	[FLOW_ESTABLISH] = {flow_step_establish, over_expired, LIMIT(handshake_ms), false, false,
@@ -51,7 +53,7 @@ static const struct flow_table table[] = {
 	[FLOW_CLIENT_TLS] = {flow_step_client_tls, client_tls_expired, LIMIT(handshake_ms), true,
 		false, BIT(FLOW_REQUEST) | ENDS},
 	[FLOW_REQUEST] = {flow_step_request, head_expired, NO_DEADLINE, true, true,
-		BIT(FLOW_RESOLVE) | BIT(FLOW_DIAL) | BIT(FLOW_EXCHANGE) | ENDS},
+		BIT(FLOW_COMMIT) | BIT(FLOW_RESOLVE) | BIT(FLOW_DIAL) | BIT(FLOW_EXCHANGE) | ENDS},
 	[FLOW_EXCHANGE] = {flow_step_exchange, flow_exchange_expired, LIMIT(idle_ms), true, true,
 		BIT(FLOW_REQUEST) | BIT(FLOW_RESOLVE) | BIT(FLOW_HEAD) | BIT(FLOW_PASSAGE) | ENDS},
 	[FLOW_SPLICE_ANSWER] = {flow_step_splice_answer, flow_splice_expired, LIMIT(handshake_ms),
@@ -221,6 +223,7 @@ static void flow_free(struct flow *f)
 	metrics_add(f->worker->metrics, METRICS_ENDED, 1);
 	if (f->is_ready)
 		ready_remove(f);
+	flow_commit_drop(f);
 	resolve_drop(ptr_take(f->query));
 	dial_free(ptr_take(f->dial));
 	keeper_wait_end(&f->leaf);
@@ -243,6 +246,24 @@ static void flow_free(struct flow *f)
 
 static void on_timer(uv_timer_t *timer);
 
+/** When the next event is due that something is under way; UINT64_MAX: none is. */
+static uint64_t note_due_ms(const struct flow *f)
+{
+	const struct record *records[] = {&f->connect_record, &f->request_record};
+	uint64_t due = UINT64_MAX;
+	for (size_t i = 0; i < array_size(records); i++) {
+		if (records[i]->live && records[i]->open_ms != 0 && records[i]->open_ms < due)
+			due = records[i]->open_ms;
+	}
+	return due;
+}
+
+static void flow_note(struct flow *f)
+{
+	record_note(f, &f->connect_record);
+	record_note(f, &f->request_record);
+}
+
 /** Ask the loop for what the state waits for. */
 static void flow_watch(struct flow *f)
 {
@@ -250,10 +271,13 @@ static void flow_watch(struct flow *f)
 	stream_watch(f->client, state->reads_client);
 	if (f->upstream != NULL)
 		stream_watch(f->upstream, state->reads_upstream);
-	if (f->armed_ms != 0 && f->armed_ms <= f->deadline_ms)
+	uint64_t due = note_due_ms(f);
+	if (due > f->deadline_ms)
+		due = f->deadline_ms;
+	if (f->armed_ms != 0 && f->armed_ms <= due)
 		return; /* it will look again when it fires */
 	uint64_t now = uv_now(&f->worker->loop);
-	uint64_t left = f->deadline_ms > now ? f->deadline_ms - now : 0;
+	uint64_t left = due > now ? due - now : 0;
 	(void)uv_timer_start(&f->timer, on_timer, left, 0); /* has a callback, so can't fail */
 	f->armed_ms = now + left;
 }
@@ -304,6 +328,7 @@ static void flow_turn(struct flow *f, enum flow_progress progress)
 	}
 	if (progress == FLOW_AGAIN || f->again)
 		flow_yield(f);
+	flow_note(f);
 	flow_watch(f);
 }
 
@@ -322,6 +347,7 @@ static void on_timer(uv_timer_t *timer)
 	struct flow *f = timer->data;
 	f->armed_ms = 0;
 	if (uv_now(&f->worker->loop) < f->deadline_ms) {
+		flow_note(f);
 		flow_watch(f);
 		return;
 	}

@@ -2,7 +2,8 @@
  * A flow: one connection from a sandbox, with what it leads to. flow.c alone knows the order of
  * steps; each step is a function of its own file. Legal moves:
  *
- *   HEAD         -> RESOLVE | DIAL | EXCHANGE (absolute form) | ESTABLISH (address literal)
+ *   HEAD         -> COMMIT | RESOLVE | DIAL | EXCHANGE (absolute form) | ESTABLISH (address literal)
+ *   COMMIT       -> RESOLVE | EXCHANGE   the disk has the decision, where the profile asks for that
  *   RESOLVE      -> ESTABLISH (new tunnel) | DIAL
  *   ESTABLISH    -> HELLO | SPLICE_HELLO | PASSAGE (tcp, dialled before)   200 was said
  *   HELLO        -> DIAL             the ClientHello names the tunnel's host, or nobody
@@ -12,7 +13,7 @@
  *   UPSTREAM_TLS -> LEAF (new tunnel) | EXCHANGE
  *   LEAF         -> CLIENT_TLS
  *   CLIENT_TLS   -> REQUEST
- *   REQUEST      -> EXCHANGE | RESOLVE | DIAL
+ *   REQUEST      -> COMMIT | EXCHANGE | RESOLVE | DIAL
  *   EXCHANGE     -> REQUEST | HEAD | LINGER | RESOLVE (a reused connection had ended: once more) | PASSAGE (101)
  *   SPLICE_ANSWER -> PASSAGE         the host answered; if it asked for a second ClientHello, that was judged, too
  *   most         -> REFUSE -> LINGER -> OVER; any -> OVER

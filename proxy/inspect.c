@@ -166,7 +166,7 @@ static enum flow_progress judge_connect(struct flow *f)
 	fault_point("worker-decision");
 	f->tunnel = true;
 	head_finished(f, len);
-	return flow_connect(f);
+	return flow_commit(f, &f->connect_record);
 }
 
 /** Of the addresses that the connection has, does this rule open the one? */
@@ -229,7 +229,7 @@ static enum flow_progress request_allowed(
 	f->rule = rule;
 	exchange_init(f, r, rule);
 	head_finished(f, r->head.len);
-	return flow_connect(f);
+	return flow_commit(f, &f->request_record);
 }
 
 /** A field of the request that the rule does not take (header-deny=), with what to say of it. */

@@ -27,6 +27,9 @@ static const struct limit_key keys[] = {
 	LIMIT(dns_grace_ms),
 	LIMIT(keeper_ms),
 	LIMIT(idle_ms),
+	LIMIT(commit_ms),
+	LIMIT(open_ms),
+	LIMIT(open_bytes),
 	LIMIT(linger_ms),
 };
 
@@ -42,6 +45,9 @@ struct limits limits_default(void)
 		.dns_grace_ms = 250,
 		.keeper_ms = 5000,
 		.idle_ms = 60000,
+		.commit_ms = 5000,
+		.open_ms = 10000,
+		.open_bytes = 1 << 20,
 		.linger_ms = 2000,
 	};
 }

@@ -61,6 +61,9 @@ struct limits {
 	uint32_t dns_grace_ms;  /* the other family's time once one has an address */
 	uint32_t keeper_ms;     /* a leaf from the keeper */
 	uint32_t idle_ms;       /* without a byte in either direction */
+	uint32_t commit_ms;     /* until the disk has a decision, where that is waited for */
+	uint32_t open_ms;       /* from a decision to an event that it is under way */
+	uint32_t open_bytes;    /* the same, by what has passed */
 	uint32_t linger_ms;     /* until a client that was answered has to be gone */
 };
 

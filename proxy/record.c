@@ -271,6 +271,54 @@ static void alarm_full(struct worker *w, int code)
 	log_event(LOG_LEVEL_ERROR, "audit-full", "worker=%u error=%d", w->context->index, -code);
 }
 
+static void wake_recorder(struct worker *w)
+{
+	/* A recorder that is being restarted looks by itself. */
+	if (audit_ring_wants_wake(w->context->ring))
+		(void)!write(w->context->recorder_fd, "", 1);
+}
+
+/** An event of its own: whoever takes one of each uid must get the last one, too. @return 0, -ENOSPC. */
+static int write_open(struct flow *f, const struct record *r)
+{
+	struct worker *w = f->worker;
+	char uid[UUID_TEXT_BYTES];
+	struct audit_event e = event_of(f, r);
+	struct audit_entry entry;
+	e.uid = uuid_new(uid);
+	e.open = true;
+	if (!audit_ring_has_room(w->context->ring))
+		return -ENOSPC;
+	int written = entry_write(f, r, &e, &entry);
+	return written < 0 ? written : audit_ring_finish(w->context->ring, -1, entry);
+}
+
+void record_note(struct flow *f, struct record *r)
+{
+	const struct worker *w = f->worker;
+	if (!r->live || r->open_ms == 0 ||
+		(uv_now(&w->loop) < r->open_ms &&
+			r->bytes_in + r->bytes_out <= w->limits.open_bytes))
+		return;
+	r->open_ms = 0;
+	if (write_open(f, r) == 0) /* else its end will tell */
+		wake_recorder(f->worker);
+}
+
+/** Strict profiles: the decision is on its way to the disk, and waited for. @return 0, -ENOSPC. */
+static int commit_begin(struct flow *f, struct record *r)
+{
+	struct worker *w = f->worker;
+	int written = write_open(f, r);
+	if (written < 0)
+		return written;
+	r->open_ms = 0;
+	r->awaits_disk = true;
+	r->ticket = audit_ring_await(w->context->ring);
+	wake_recorder(w);
+	return 0;
+}
+
 int record_open(struct flow *f, struct record *r)
 {
 	struct worker *w = f->worker;
@@ -286,14 +334,13 @@ int record_open(struct flow *f, struct record *r)
 	}
 	r->slot = slot;
 	r->decided_ns = clock_monotonic_ns();
-	return 0;
-}
-
-static void wake_recorder(struct worker *w)
-{
-	/* A recorder that is being restarted looks by itself. */
-	if (audit_ring_wants_wake(w->context->ring))
-		(void)!write(w->context->recorder_fd, "", 1);
+	r->open_ms = uv_now(&w->loop) + w->limits.open_ms;
+	if (!profile_commits_before(r->profile))
+		return 0;
+	int begun = commit_begin(f, r);
+	if (begun < 0)
+		alarm_full(w, begun);
+	return begun < 0 ? -ENOSPC : 0;
 }
 
 void record_answered(struct flow *f, struct record *r)

@@ -19,7 +19,11 @@ struct snapshot;
 struct record {
 	bool live;
 	bool connect;
-	int slot; /* in the ring; -1 */
+	int slot;         /* in the ring; -1 */
+	bool awaits_disk; /* nothing may leave before audit_ring_durable(ticket) */
+	uint64_t ticket;
+	uint64_t
+		open_ms; /* of the loop's clock: when an event says that it is under way; 0: one did */
 	enum reason reason;
 	const struct rule *rule;
 	struct snapshot
@@ -59,6 +63,8 @@ void record_verdict(struct record *r, const struct policy_verdict *v);
  * denied before for another reason. @return whether it may go on
  */
 bool record_observe(struct record *r, enum reason would);
+/** An event that says that it is under way, once, if it has lasted long or much has passed. */
+void record_note(struct flow *f, struct record *r);
 /** The decision enters the ring. @return 0, -ENOSPC: what can't be recorded must not be done. */
 int record_open(struct flow *f, struct record *r);
 /** The host's answer has begun: how long that took, for the metrics; once a record. */

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define RETRY_MS 100        /* after a failed write */
@@ -80,6 +81,26 @@ static int recorder_drain_ring(struct recorder *r, unsigned ring, bool orphaned)
 	return lines;
 }
 
+/** Ask the disk at once for what some worker waits for, and for all that the others have by then. @return 0 or negative errno. */
+static int recorder_commit(struct recorder *r)
+{
+	const struct recorder_context *c = r->context;
+	bool awaited = false;
+	for (unsigned i = 0; i < c->commit_count; i++)
+		awaited = awaited || audit_ring_is_awaited(c->rings[i]);
+	if (!awaited)
+		return 0;
+	fault_point("recorder-before-commit");
+	int error = spool_commit(&r->spool);
+	for (unsigned i = 0; i < c->commit_count && error == 0; i++) {
+		if (!audit_ring_is_awaited(c->rings[i]))
+			continue;
+		audit_ring_set_durable(c->rings[i]);
+		(void)eventfd_write(c->commit_fds[i], 1); /* full: it is being woken */
+	}
+	return error;
+}
+
 /** Go on in the next file, if there is one. Until that works this one does. */
 static void recorder_move(struct recorder *r)
 {
@@ -125,7 +146,9 @@ static int recorder_drain(struct recorder *r, bool orphaned)
 			error = moved;
 		lines += moved > 0 ? moved : 0;
 	}
+	int committed = recorder_commit(r);
 	int turned = spool_turn(&r->spool);
+	turned = committed < 0 ? committed : turned;
 	recorder_stall(r, error < 0 ? error : turned);
 	recorder_ask(r);
 	return error < 0 ? error : lines;

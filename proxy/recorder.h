@@ -36,7 +36,9 @@ struct recorder_context {
 	const struct message_segment
 		*next; /* the one that a predecessor was to go on in; NULL: none */
 	int next_fd;
-	int attest_fd; /* to the keeper, which signs checkpoints; -1: there are none */
+	int attest_fd;         /* to the keeper, which signs checkpoints; -1: there are none */
+	const int *commit_fds; /* eventfds of the workers of the first rings */
+	unsigned commit_count;
 	struct audit_ring *const *rings;
 	unsigned ring_count;
 };

@@ -64,15 +64,19 @@ static bool checkpoint_due(const struct spool *s)
 		clock_monotonic_ns() - s->uncovered_ns >= CHECKPOINT_SECONDS * NS_PER_SEC;
 }
 
-static int spool_sync(struct spool *s)
+int spool_commit(struct spool *s)
 {
-	if (s->unsynced_ns == 0 ||
-		clock_monotonic_ns() - s->unsynced_ns < SPOOL_SYNC_MS * NS_PER_MS)
-		return 0;
-	if (fdatasync(s->segment_fd) < 0)
+	if (s->unsynced_ns != 0 && fdatasync(s->segment_fd) < 0)
 		return -errno;
 	s->unsynced_ns = 0;
 	return 0;
+}
+
+static int spool_sync(struct spool *s)
+{
+	bool due = s->unsynced_ns != 0 &&
+		clock_monotonic_ns() - s->unsynced_ns >= SPOOL_SYNC_MS * NS_PER_MS;
+	return due ? spool_commit(s) : 0;
 }
 
 int spool_turn(struct spool *s)

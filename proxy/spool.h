@@ -22,6 +22,8 @@ struct spool {
 
 /** Lines were written. */
 void spool_wrote(struct spool *s);
+/** Lines that were written so far are on the disk. @return 0 or negative errno. */
+int spool_commit(struct spool *s);
 /** Do what is due. @return 0, or negative errno: the disk is full or failing, and requests must be denied. */
 int spool_turn(struct spool *s);
 /**

@@ -189,6 +189,8 @@ static int worker_start(struct worker *w, struct failure *why)
 		r = listener_start(w, why);
 	if (r == 0)
 		r = channel_start(w, why);
+	if (r == 0)
+		r = commit_start(w, why);
 	return r;
 }
 

@@ -18,6 +18,7 @@ struct worker_context {
 	int channel_fd; /* seqpacket to super: MESSAGE_SANDBOX_ADD/ADDED/REMOVE, MESSAGE_POLICY_PREPARE ..., MESSAGE_PROXY_FINISH/FINISHED */
 	int keeper_fd;  /* seqpacket to the keeper: keeper.h */
 	int recorder_fd; /* one byte wakes the recorder after a line entered the ring; non-blocking */
+	int commit_fd;   /* eventfd: the recorder says that more of the ring is on the disk */
 	int explicit_fd;    /* listening socket in the gateway namespace */
 	int guard_fd;       /* held only so that the dial guard lives; -1 without one */
 	int ca_bundle_fd;   /* PEM roots of the system */

@@ -20,6 +20,7 @@ struct worker {
 	uv_loop_t loop;
 	uv_poll_t channel;
 	uv_poll_t listener;
+	uv_poll_t commits;
 	uv_idle_t turns; /* runs while flows are ready */
 	int spare_fd;    /* given up for a moment to refuse a connection when descriptors run out */
 	bool stopping;
@@ -35,7 +36,8 @@ struct worker {
 	struct pipe_pool pipes;
 	struct flow *ready; /* flows that used up their turn */
 	struct flow **ready_end;
-	uint64_t connections; /* accepted so far; numbers them */
+	struct flow *committing; /* flows that wait for the disk */
+	uint64_t connections;    /* accepted so far; numbers them */
 	uint64_t full_logged_ns;
 
 	/* One each, since they are large: filled and used within one step of one flow. */
@@ -45,6 +47,8 @@ struct worker {
 	struct buf line;
 };
 
+/** Hear of the disk: commit.c. */
+int commit_start(struct worker *w, struct failure *why);
 /** Accept what waits on the explicit listener. */
 int listener_start(struct worker *w, struct failure *why);
 void listener_stop(struct worker *w);

@@ -23,6 +23,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -49,6 +50,7 @@ struct lab_world {
 	int folder_fd;
 	int super_fd;
 	int wake[2];
+	int commit_fd;
 	pid_t worker;
 	pid_t keeper;
 	uint16_t port; /* of the explicit listener */
@@ -159,6 +161,7 @@ static inline void lab_worker(struct lab_world *w, const struct lab_options *o, 
 		const struct worker_context context = {.channel_fd = super_end,
 			.keeper_fd = keeper_fd,
 			.recorder_fd = w->wake[1],
+			.commit_fd = w->commit_fd,
 			.explicit_fd = listener,
 			.guard_fd = -1,
 			.ca_bundle_fd = ca_fd,
@@ -206,6 +209,8 @@ static inline void lab_start(struct lab_world *w, const struct lab_options *o)
 	w->budget_fd = budget_create();
 	assert_true(w->budget_fd >= 0);
 	assert_int_equal(pipe2(w->wake, O_CLOEXEC | O_NONBLOCK), 0);
+	w->commit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_true(w->commit_fd >= 0);
 	lab_keeper(w, keeper_ends);
 	assert_int_equal(channel_pair(super_ends), 0);
 	w->super_fd = super_ends[0];
@@ -256,6 +261,7 @@ static inline void world_free(struct lab_world *w)
 	(void)lab_reap(w->keeper); /* its last worker is gone, and so is it */
 	fd_close(&w->wake[0]);
 	fd_close(&w->wake[1]);
+	fd_close(&w->commit_fd);
 	fd_close(&w->budget_fd);
 	audit_ring_free(w->ring);
 	policy_free(w->policy);

@@ -1,0 +1,139 @@
+"""
+`set commit before`: a decision is on the disk before anything that it lets pass leaves, be it a question for a name; and the event that
+something is under way, which other profiles have for what lasts or is large.
+"""
+import os
+import signal
+
+import pytest
+
+from lab.alone import PROFILE, Alone, Client, Machine, allow, fetch, policy
+from lab.events import wait_until
+
+STRICT = policy("set commit before", allow("allowed.test:80,443 GET,POST /** req-body=4m"))
+PLAIN = policy(allow("allowed.test:80,443 GET,POST /** req-body=4m"))
+
+
+@pytest.fixture(name="machine", scope="module")
+def fixture_machine(lab):
+    made = Machine(lab)
+    yield made
+    made.close()
+
+
+@pytest.fixture(name="left")
+def fixture_left(lab):
+    """What has left the machine since: questions for names, connections."""
+    marks = lab.origin.connections.mark(), lab.dns.log.mark()
+    return lambda: (len(lab.origin.connections.since(marks[0])), len(lab.dns.log.since(marks[1])))
+
+
+def opens(alone):
+    """Method of each event that says that something is under way."""
+    return [e["http_request"]["http_method"] for e in alone.events() if e["unmapped"]["eclusa"].get("open")]
+
+
+def test_nothing_leaves_while_the_recorder_stands_still(lab, machine, who, left):
+    alone = Alone(lab, machine, STRICT, user=who)
+    recorder = wait_until(lambda: alone.child("eclusa-recorder"), "recorder")
+    os.kill(recorder, signal.SIGSTOP)
+    with Client(alone) as client, Client(alone) as other:
+        client.send("CONNECT allowed.test:443 HTTP/1.1\r\nHost: allowed.test:443\r\n\r\n")
+        assert fetch(alone, "denied.test", "/no") == 403, "C: who is denied does not wait; by then the other one was judged"
+        assert left() == (0, 0), "U: not even a question for the name"
+        assert client.is_open()
+        other.send("GET http://allowed.test/plain HTTP/1.1\r\nHost: allowed.test\r\n\r\n")
+        assert fetch(alone, "denied.test", "/no") == 403
+        assert left() == (0, 0) and other.is_open(), "U"
+        os.kill(recorder, signal.SIGCONT)
+        assert client.head()[0] == 200
+        assert other.answer()[0] == 200
+    assert left()[0] >= 1
+    assert alone.end() == 0, alone.report()
+    assert sorted(opens(alone)) == ["CONNECT", "GET"], "L"
+    codes = [(e["http_request"]["http_method"], bool(e["unmapped"]["eclusa"].get("open"))) for e in alone.events("allow.rule")]
+    assert sorted(codes) == [("CONNECT", False), ("CONNECT", True), ("GET", False), ("GET", True)]
+    assert len({e["metadata"]["uid"] for e in alone.events("allow.rule")}) == 4, "each has an id of its own"
+    assert len({e["metadata"]["correlation_uid"] for e in alone.events("allow.rule")}) == 2
+
+
+def test_the_twin_without_it_does_not_wait(lab, machine, left):
+    alone = Alone(lab, machine, PLAIN)
+    recorder = wait_until(lambda: alone.child("eclusa-recorder"), "recorder")
+    os.kill(recorder, signal.SIGSTOP)
+    assert fetch(alone, "allowed.test", "/at-once") == 200
+    assert left()[0] == 1
+    os.kill(recorder, signal.SIGCONT)
+    assert alone.end() == 0 and opens(alone) == []
+
+
+def test_nothing_leaves_while_the_recorder_dies_before_the_disk_has_it(lab, machine, left):
+    """Again and again, as often as it is started anew: then the proxy ends, and what it had decided is on record all the same."""
+    alone = Alone(lab, machine, STRICT, env={"ECLUSA_FAULT": "recorder-before-commit"})
+    with Client(alone) as client:
+        client.send("CONNECT allowed.test:443 HTTP/1.1\r\nHost: allowed.test:443\r\n\r\n")
+        assert alone.process.wait(timeout=20) == 1, alone.report()
+    assert left() == (0, 0), "U"
+    alone.end()
+    assert alone.events("allow.rule"), "L"
+
+
+def test_what_is_not_on_the_disk_in_time_is_refused(lab, machine, left):
+    alone = Alone(lab, machine, STRICT, env={"ECLUSA_LIMITS": "commit_ms=200"})
+    recorder = wait_until(lambda: alone.child("eclusa-recorder"), "recorder")
+    with Client(alone) as client:
+        client.tunnel("allowed.test")
+        assert client.get("allowed.test", "/first")[0] == 200
+        before = left()
+        seen = len(lab.origin.requests(0))
+        os.kill(recorder, signal.SIGSTOP)
+        client.ask("allowed.test", "/late")
+        status, body = client.answer()
+        assert status == 503 and b"deny.audit-full" in body, "C"
+    assert fetch(alone, "allowed.test", "/later") == 503, "C"
+    assert left() == before and len(lab.origin.requests(0)) == seen, "U"
+    os.kill(recorder, signal.SIGCONT)
+    assert fetch(alone, "allowed.test", "/again") == 200
+    assert alone.end() == 0, alone.report()
+    assert len(alone.events("deny.audit-full", "/late")) == 1, "L"
+
+
+def test_each_request_in_a_tunnel_has_its_own(lab, machine, who):
+    alone = Alone(lab, machine, STRICT, user=who)
+    with Client(alone) as client:
+        client.tunnel("allowed.test")
+        for n in range(5):
+            assert client.get("allowed.test", f"/own-{n}")[0] == 200
+    assert alone.end() == 0
+    assert sorted(opens(alone)) == ["CONNECT"] + 5 * ["GET"]
+    for n in range(5):
+        first, last = alone.events("allow.rule", f"/own-{n}")
+        assert first["unmapped"]["eclusa"].get("open") and "end_time" not in first, "L: the decision stands before its end"
+        assert "end_time" in last and first["metadata"]["correlation_uid"] == last["metadata"]["correlation_uid"]
+
+
+def test_a_profile_may_be_made_strict_while_it_runs(lab, machine):
+    alone = Alone(lab, machine, PLAIN)
+    assert fetch(alone, "allowed.test", "/before") == 200
+    before = alone.load("set commit before", allow("allowed.test:80,443 GET,POST /** req-body=4m"))
+    assert before["before"] != before["after"], "the digest tells"
+    assert fetch(alone, "allowed.test", "/after") == 200
+    assert alone.end() == 0
+    assert sorted(opens(alone)) == ["CONNECT", "GET"]
+
+
+def test_I03_what_lasts_or_is_large_is_visible_before_it_ends(lab, machine, who):
+    alone = Alone(lab, machine, PLAIN, user=who, env={"ECLUSA_LIMITS": "open_ms=200,open_bytes=100000"})
+    with Client(alone) as client:
+        client.tunnel("allowed.test")
+        assert client.get("allowed.test", "/short")[0] == 200
+        client.send("POST /large HTTP/1.1\r\nHost: allowed.test\r\nContent-Length: 300000\r\n\r\n" + "x" * 200000)
+        (large,) = [e for e in alone.wait_event("allow.rule", "/large") if e["unmapped"]["eclusa"].get("open")]
+        assert large["traffic"]["bytes_out"] > 100000 and "end_time" not in large
+        wait_until(lambda: opens(alone).count("CONNECT") == 1, alone.report)
+        client.send("y" * 100000)
+        assert client.answer()[0] == 200
+    assert alone.end() == 0
+    assert sorted(opens(alone)) == ["CONNECT", "POST"], "once each, and not what was short"
+    assert len(alone.events("allow.rule", "/large")) == 2
+    assert PROFILE in str(large["metadata"]["labels"])
