@@ -15,5 +15,6 @@ struct command {
 command_main command_run;
 command_main command_policy;
 command_main command_audit;
+command_main command_top;
 
 #endif

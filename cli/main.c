@@ -12,6 +12,7 @@ static const struct command COMMANDS[] = {
 	{"run", "run a program in a sandbox", command_run},
 	{"policy", "check, test and explain policy files", command_policy},
 	{"audit", "check the audit log, and make its key", command_audit},
+	{"top", "show what sandboxes do now", command_top},
 };
 
 static int print_help(FILE *to)
