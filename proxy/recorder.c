@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "ipc/channel.h"
 #include "ipc/fault.h"
+#include "proxy/clock_watch.h"
 #include "proxy/spool.h"
 
 #include <errno.h>
@@ -25,6 +26,7 @@ struct recorder {
 	uint64_t
 		stalled_ns; /* since when requests are denied, for the log can't be written; 0: they are not */
 	int stalled_error;
+	struct clock_watch clock;
 	struct message_segment next; /* the file to go on in, if next_fd is not -1 */
 	int next_fd;
 	uint64_t failed_ns; /* when that did not work; 0: it was not tried */
@@ -42,6 +44,24 @@ static void recorder_tell(struct recorder *r, enum reason reason, const char *de
 	log_event(LOG_LEVEL_ERROR,
 		reason == REASON_DENY_AUDIT_FULL ? "audit-not-writable" : "audit-writable-again",
 		"%s", detail);
+	if (audit_segment_append_event(r->spool.segment, &e) == 0)
+		spool_wrote(&r->spool);
+}
+
+/** Somebody set the clock: times in the log jump here, which is said. */
+static void recorder_watch_clock(struct recorder *r)
+{
+	char detail[128];
+	int64_t step_ms = clock_watch_step(&r->clock, clock_wall_ms(), clock_watch_boot_ms());
+	if (step_ms == 0)
+		return;
+	(void)snprintf(detail, sizeof(detail), "the clock was set %s by %lld ms",
+		step_ms > 0 ? "forward" : "back", (long long)(step_ms > 0 ? step_ms : -step_ms));
+	const struct audit_event e = {.class = AUDIT_LIFECYCLE,
+		.activity = 99, /* OCSF: Other */
+		.reason = REASON_AUDIT_CLOCK,
+		.detail = detail};
+	log_event(LOG_LEVEL_WARN, "clock-set", "%s", detail);
 	if (audit_segment_append_event(r->spool.segment, &e) == 0)
 		spool_wrote(&r->spool);
 }
@@ -204,6 +224,8 @@ static void recorder_wait(struct recorder *r)
 	struct pollfd wait[] = {{.fd = r->context->channel_fd, .events = POLLIN},
 		{.fd = r->context->wake_fd, .events = POLLIN}};
 	int limit_ms = r->stalled_ns != 0 ? RETRY_MS : IDLE_MS;
+	recorder_watch_clock(
+		r); /* before it sleeps: at least each second, and never while there is much to do */
 	int ready = poll(wait, 2, spool_timeout_ms(&r->spool, limit_ms));
 	if (ready <= 0)
 		return; /* a timeout or a signal: looked at again */
