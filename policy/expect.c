@@ -25,17 +25,17 @@ static void mark_denied_address(const struct profile *p, const struct host *host
  * What the rules say once they are enforced, so that the day on which observing ends changes no test. Only a line
  * that asks for it learns what observing makes of a denial.
  */
-static void ask_rules(const struct expect *e, const struct profile *p, struct policy_verdict *ret)
+static void ask_rules(const struct expect *e, const struct profile *p, struct policy_ask *ask,
+	struct policy_verdict *ret)
 {
-	struct policy_ask ask;
-	policy_ask_init(&ask, e->method, e->url, e->at_ms);
+	policy_ask_init(ask, e->method, e->url, e->at_ms);
 	if (e->code != NULL && strcmp(e->code, reason_code(REASON_OBSERVE_WOULD_DENY)) == 0)
-		policy_ask_decide(p, &ask, ret);
+		policy_ask_decide(p, ask, ret);
 	else
-		policy_ask_enforce(p, &ask, ret);
+		policy_ask_enforce(p, ask, ret);
 	if (ret->reason == REASON_DENY_ADDRESS_METADATA ||
 		ret->reason == REASON_DENY_ADDRESS_PRIVATE)
-		mark_denied_address(p, &ask.host);
+		mark_denied_address(p, &ask->host);
 }
 
 static bool allows(enum reason reason)
@@ -43,10 +43,38 @@ static bool allows(enum reason reason)
 	return reason_allows(reason) && reason != REASON_OBSERVE_WOULD_DENY;
 }
 
+static bool has_lower_case(struct slice method)
+{
+	for (size_t i = 0; i < method.len; i++) {
+		if (method.ptr[i] >= 'a' && method.ptr[i] <= 'z')
+			return true;
+	}
+	return false;
+}
+
+/** A slip of the pen is denied by every policy: a line that only says "deny" would pass for ever, and say nothing of the rules. */
+static void warn_vacuous(const struct expect *e, struct place at, const struct policy_ask *ask,
+	struct policy_report *report)
+{
+	bool refused =
+		ask->refused != REASON_ALLOW_RULE || ask->path_refused != REASON_ALLOW_RULE;
+	if (e->allow || e->code != NULL || e->by != NULL)
+		return;
+	if (refused)
+		report_warning(report, at, "vacuous",
+			"this is no valid request, and denied whatever the rules say: %s; code= says "
+			"that it is meant",
+			ask->why);
+	else if (has_lower_case(e->method))
+		report_warning(report, at, "vacuous",
+			"methods are written in upper case; code= says that another one is meant");
+}
+
 void expect_judge(const struct expect *e, struct place at, const struct profile *p,
 	struct policy_report *report)
 {
 	struct policy_verdict v;
+	struct policy_ask ask;
 	size_t errors = report->errors;
 	report->expects++;
 	if (!target_shaped(e)) {
@@ -54,7 +82,8 @@ void expect_judge(const struct expect *e, struct place at, const struct profile 
 		report->expects_failed++;
 		return;
 	}
-	ask_rules(e, p, &v);
+	ask_rules(e, p, &ask, &v);
+	warn_vacuous(e, at, &ask, report);
 	if (v.rule != NULL && (allows(v.reason) || v.reason == REASON_DENY_RULE))
 		rule_entry_of(v.rule)->source->tested = true;
 	const char *code = reason_code(v.reason);

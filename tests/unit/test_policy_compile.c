@@ -372,6 +372,38 @@ static void an_address_is_public_or_opened(void **state)
 	policy_free(p);
 }
 
+static void an_expect_line_that_every_policy_passes_is_a_warning(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *line;
+		const char *says; /* NULL: no warning */
+	} lines[] = {
+		{"expect deny GET https://a..test/", "host or port"},
+		{"expect deny GET https://user@a.test/", "host or port"},
+		{"expect deny GET https://a.test:99999/", "host or port"},
+		{"expect deny GET https://a.test/%00", "hides"},
+		{"expect deny get https://a.test/", "upper case"},
+		{"expect deny GET https://a.test/%00 code=deny.smuggling", NULL},
+		{"expect deny get https://a.test/ by=a", NULL},
+		{"expect deny POST https://a.test/", NULL},
+		{"expect deny CONNECT b.test:443", NULL},
+	};
+	for (size_t i = 0; i < array_size(lines); i++) {
+		char text[256];
+		(void)snprintf(text, sizeof(text), "policy 1\n[profile p]\nallow a.test id=a\n%s\n",
+			lines[i].line);
+		struct policy *p = policy_setup(text);
+		const struct policy_diagnostic *d = &policy_setup_report.items[0];
+		bool warned = policy_setup_report.count == 1 && d->severity == POLICY_WARNING &&
+			strcmp(d->code, "vacuous") == 0 && d->line == 4;
+		if (lines[i].says == NULL ? policy_setup_report.count != 0
+					  : !warned || strstr(d->text, lines[i].says) == NULL)
+			fail_msg("%s", lines[i].line);
+		policy_free(p);
+	}
+}
+
 static void an_address_list_that_opens_nothing_is_a_warning(void **state)
 {
 	(void)state;
@@ -460,6 +492,7 @@ int main(void)
 		cmocka_unit_test(what_rules_open_is_listed_once),
 		cmocka_unit_test(an_address_is_public_or_opened),
 		cmocka_unit_test(an_address_list_that_opens_nothing_is_a_warning),
+		cmocka_unit_test(an_expect_line_that_every_policy_passes_is_a_warning),
 		cmocka_unit_test(the_words_of_a_rule_survive),
 		cmocka_unit_test(a_suggestion_admits_what_it_was_made_for),
 	};
