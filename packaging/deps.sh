@@ -4,6 +4,7 @@
 #   packaging/deps.sh deps          what builds and runs, the demo included
 #   packaging/deps.sh deps-test     what the tests need beyond that
 #   packaging/deps.sh deps-bench    what the benchmarks need beyond that
+#   packaging/deps.sh deps-programs the programs that `make programs` runs in sandboxes, beyond deps
 #   packaging/deps.sh deps-v2       what the tests under cgroup v2, in an emulated machine, need beyond deps
 #
 # Several sets may be named. Exit status: 0 nothing is missing (any more); 1 something is missing and could
@@ -20,10 +21,11 @@ set_deps_test=(libcmocka-dev python3-pytest python3-requests python3-cryptograph
 	python3-setuptools python3-wheel nftables curl strace
 	clang clang-format libclang-rt-14-dev shellcheck mandoc groff-base universal-ctags)
 set_deps_bench=(bubblewrap crun linux-perf)
+set_deps_programs=(python3-scipy python3-sklearn libpython3.11-testsuite g++ git)
 set_deps_v2=(qemu-system-x86 busybox-static kmod cpio)
 
 usage() {
-	sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
+	sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 }
 
@@ -62,6 +64,10 @@ for set_name in "$@"; do
 		packages+=("${set_deps_test[@]}")
 		# A node that is there already, from wherever it came, is not replaced.
 		command -v npm >/dev/null || packages+=(nodejs npm)
+		;;
+	deps-programs)
+		packages+=("${set_deps_programs[@]}")
+		command -v node >/dev/null || packages+=(nodejs)
 		;;
 	deps-bench) packages+=("${set_deps_bench[@]}") ;;
 	deps-v2) packages+=("${set_deps_v2[@]}") ;;

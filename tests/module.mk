@@ -81,7 +81,7 @@ bench-build: $(BENCH_BINARIES)
 tests-build: all unit $(BUILD)/tests/probe_calls
 replay-build: $(REPLAY_BINARIES)
 
-.PHONY: test test-v2 check bench soak
+.PHONY: test test-v2 programs check bench soak
 test:
 	@packaging/deps.sh deps deps-test
 	@tests/run.sh
@@ -90,6 +90,11 @@ test-v2:
 	@packaging/deps.sh deps deps-v2
 	@$(MAKE) --no-print-directory all
 	@BUILD=$(BUILD) tests/v2/run.sh
+# Real programs and CPython's own tests under the filter of system calls: a quarter of an hour.
+programs:
+	@packaging/deps.sh deps deps-programs
+	@$(MAKE) --no-print-directory all
+	@/usr/bin/python3 tests/programs/run.py $(BUILD)/eclusa $(NAMES)
 # Long: 1,000 kills under load, of which `test` does 50.
 soak:
 	@packaging/deps.sh deps deps-test
