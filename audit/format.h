@@ -23,8 +23,8 @@ enum audit_format {
 #define AUDIT_FORMAT_BYTES_MAX ((size_t)128 << 10)
 
 /**
- * Append the line (without newline) in a format to @to, without newline. @return 0; -EBADMSG: no JSON object;
- * -ENOBUFS: it does not fit, or there is no memory; then @to may hold a part of it.
+ * Append the line (without newline) in a format to @to, without newline. @return 0; -EBADMSG: no JSON object (whether a sealed
+ * line is one is not looked at for ocsf and ocsf-bare); -ENOBUFS: it does not fit, or there is no memory; then @to may hold a part of it.
  */
 int audit_format_write(enum audit_format format, struct slice line, struct buf *to);
 /** The same for a line that a reader gave. @return 0, -ENOBUFS. */

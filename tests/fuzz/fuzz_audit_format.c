@@ -123,7 +123,8 @@ static void check_line(struct slice line)
 	for (enum audit_format f = 0; f < AUDIT_FORMAT_COUNT; f++) {
 		struct buf got = {.limit = AUDIT_FORMAT_BYTES_MAX};
 		int r = audit_format_write(f, line, &got);
-		if (r != (read.lines > 0 ? 0 : -EBADMSG))
+		bool unread = f == AUDIT_FORMAT_OCSF || f == AUDIT_FORMAT_OCSF_BARE;
+		if (r != (read.lines > 0 ? 0 : -EBADMSG) && !(unread && r == 0))
 			abort();
 		if (r == 0)
 			check(f, buf_slice(&got));
