@@ -79,6 +79,12 @@ int audit_index_head(int folder_fd, struct chain *ret)
 	return r;
 }
 
+static const char *const kinds[] = {
+	[AUDIT_INDEX_OPENED] = "opened",
+	[AUDIT_INDEX_CLOSED] = "closed",
+	[AUDIT_INDEX_PRUNED] = "pruned",
+};
+
 static int index_compose(
 	const struct audit_index_entry *e, const struct chain *chain, struct buf *line)
 {
@@ -86,7 +92,7 @@ static int index_compose(
 	struct json j;
 	json_open(&j, line);
 	json_object(&j, NULL);
-	json_text(&j, "kind", e->kind == AUDIT_INDEX_OPENED ? "opened" : "closed");
+	json_text(&j, "kind", kinds[e->kind]);
 	json_text(&j, "segment", e->segment);
 	json_text(&j, "of", e->at->name);
 	json_uint(&j, "last", e->at->sequence - 1);

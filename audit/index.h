@@ -1,5 +1,5 @@
 /*
- * The index of an audit folder, index.jsonl: a line for each chain that was opened and each that was closed, with the hash
+ * The index of an audit folder, index.jsonl: a line for each file that was begun, ended or pruned, with the hash
  * of its first or last line; itself a chain. So a file of the log that is gone as a whole, or was replaced by an
  * older copy of itself, shows. Any process that may write to the folder appends, one at a time.
  */
@@ -16,6 +16,7 @@
 enum audit_index_kind {
 	AUDIT_INDEX_OPENED, /* a segment's first line is written */
 	AUDIT_INDEX_CLOSED, /* its last line is */
+	AUDIT_INDEX_PRUNED, /* it was deleted, by who may */
 };
 
 struct audit_index_entry {

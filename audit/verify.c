@@ -151,7 +151,9 @@ static void check_missing(struct verify *v)
 		const struct verify_entry *e = &v->index.entries[i];
 		bool last = i + 1 == v->index.count ||
 			strcmp(e->segment, v->index.entries[i + 1].segment) != 0;
-		if (last && e->last >= v->options->from && !has_segment(v, e->segment))
+		bool gone = last && !has_segment(v, e->segment);
+		v->result->pruned += gone && e->pruned;
+		if (gone && !e->pruned && e->last >= v->options->from)
 			verify_find(v, VERIFY_MISSING, e->segment, 0,
 				"the index has it, up to line %llu", (unsigned long long)e->last);
 	}
@@ -183,6 +185,17 @@ static int segment_compare_chain(const void *a, const void *b)
 	return order != 0 ? order : (x->first > y->first) - (x->first < y->first);
 }
 
+/** Whether what ended in this line was pruned: then a chain may begin behind it. */
+static bool was_pruned(const struct verify *v, uint64_t last, const char *head)
+{
+	for (size_t i = 0; i < v->index.count; i++) {
+		const struct verify_entry *e = &v->index.entries[i];
+		if (e->pruned && e->last == last && strcmp(e->head, head) == 0)
+			return true;
+	}
+	return false;
+}
+
 /** Segments of one chain continue one another; the first begins it. */
 static void check_joint(
 	struct verify *v, const struct verify_segment *before, const struct verify_segment *s)
@@ -197,11 +210,14 @@ static void check_joint(
 	bool asked_for_all = v->options->files == NULL;
 	if (before == NULL && !asked_for_all)
 		return; /* what was before it was not asked about */
+	bool follows = s->first == last + 1 && strcmp(s->prev, head) == 0;
+	if (follows || was_pruned(v, s->first - 1, s->prev))
+		return;
 	if (s->first != last + 1)
 		verify_find(v, VERIFY_ORDER, s->name, 1,
 			"begins with line %llu of its chain, where line %llu belongs", first,
 			last + 1);
-	else if (strcmp(s->prev, head) != 0)
+	else
 		verify_find(v, VERIFY_ORDER, s->name, 1, "does not follow the file before it");
 }
 

@@ -51,6 +51,7 @@ struct verify_result {
 	uint64_t files, chains, lines, bytes;
 	uint64_t
 		unfinished; /* files that are still being written, or whose run was killed and not completed yet */
+	uint64_t pruned;          /* files that the index says were deleted */
 	uint64_t checkpoints;     /* that have a signature */
 	uint64_t unsigned_lines;  /* that no good signature covers; all, without a key */
 	uint64_t unsigned_chains; /* that end in such lines */

@@ -25,7 +25,9 @@ static int entry_visit(void *arg, const struct audit_line *line)
 	if (segment.ptr == NULL || segment.len >= VERIFY_NAME_BYTES || last == 0 ||
 		slice_find(segment, '\0') >= 0 || head.len != DIGEST_TEXT_BYTES - 1)
 		return -EBADMSG;
-	*e = (struct verify_entry){.segment = slice_dup(segment), .last = last};
+	*e = (struct verify_entry){.segment = slice_dup(segment),
+		.pruned = slice_equal(audit_line_text(line, "kind"), SLICE("pruned")),
+		.last = last};
 	(void)slice_copy(head, e->head, sizeof(e->head)); /* it fits */
 	return e->segment == NULL ? -ENOMEM : 0;
 }

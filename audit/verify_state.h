@@ -9,6 +9,7 @@
 /** A line of the index: that the segment's line @last has the hash @head. */
 struct verify_entry {
 	char *segment;
+	bool pruned;           /* and that it was deleted */
 	uint64_t last, number; /* number: the entry's own, in the index */
 	char head[DIGEST_TEXT_BYTES];
 	char hash[DIGEST_TEXT_BYTES]; /* the entry's own */

@@ -60,6 +60,10 @@ static const struct audit_tool tools[] = {
 		AUDIT_OPTION_FORMAT | AUDIT_OPTION_OUTPUT | AUDIT_OPTION_FOLDER |
 			AUDIT_OPTION_FILTER,
 		0, audit_tool_export},
+	{"prune",
+		"--before TIME [--audit-dir DIR]\n"
+		"      delete files that ended before, and write into the index that this was done",
+		AUDIT_OPTION_BEFORE | AUDIT_OPTION_FOLDER, 0, audit_tool_prune},
 };
 
 static int print_help(void)
@@ -76,6 +80,7 @@ static int print_help(void)
 		"  --from TIME, --to TIME\n"
 		"                   only events of this time; TIME is one of\n"
 		"                   " AUDIT_TIME_FORMS "\n"
+		"  --before TIME    what ended before is deleted\n"
 		"  -o FILE          where the report or the export goes; - is standard output\n"
 		"  --format NAME    of an export\n"
 		"  -n N             so many events, or rows of a table: 10 if it is not said\n"
@@ -198,6 +203,7 @@ static const char **valued_option(
 		{"--key", AUDIT_OPTION_KEY, &to->key},
 		{"--from", AUDIT_OPTION_SINCE, &to->since}, /* no tool takes both */
 		{"--to", AUDIT_OPTION_UNTIL, &to->until},
+		{"--before", AUDIT_OPTION_BEFORE, &to->before},
 		{"-o", AUDIT_OPTION_OUTPUT, &to->output},
 		{"--format", AUDIT_OPTION_FORMAT, &to->format},
 		{"-n", AUDIT_OPTION_COUNT, &to->count},

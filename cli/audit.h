@@ -25,6 +25,7 @@ enum audit_option {
 	AUDIT_OPTION_COUNT = 1024,  /* -n N */
 	AUDIT_OPTION_FOLLOW = 2048, /* -f */
 	AUDIT_OPTION_FORMAT = 4096, /* --format NAME */
+	AUDIT_OPTION_BEFORE = 8192, /* --before TIME */
 };
 
 /** A command line taken apart. Words point into argv; NULL when not given. */
@@ -36,6 +37,7 @@ struct audit_words {
 	const char *public_key;
 	const char *key;
 	const char *since, *until; /* moments: audit_time.h */
+	const char *before;
 	const char *output;
 	const char *from;
 	const char *count;
@@ -55,6 +57,7 @@ audit_tool_run audit_tool_tail;
 audit_tool_run audit_tool_grep;
 audit_tool_run audit_tool_stats;
 audit_tool_run audit_tool_export;
+audit_tool_run audit_tool_prune;
 
 /** One line on stderr, with @arg escaped. @return AUDIT_EXIT_UNREADABLE */
 int audit_usage(const char *what, const char *arg);

@@ -40,6 +40,9 @@ static void tell_summary(const struct verify_result *v, bool has_key, struct buf
 		"%" PRIu64 " lines of %" PRIu64 " chains in %" PRIu64 " files, %" PRIu64
 		" signed checkpoints\n",
 		v->lines, v->chains, v->files, v->checkpoints); /* errors show in out->failed */
+	if (v->pruned > 0)
+		(void)buf_printf(
+			out, "%" PRIu64 " files were pruned, as the index says\n", v->pruned);
 	if (v->unfinished > 0)
 		(void)buf_printf(out, "%" PRIu64 " files are not finished yet\n", v->unfinished);
 	if (!has_key)
@@ -81,6 +84,7 @@ static void tell_json(const struct verify_result *v, bool has_key, int status, s
 	json_uint(&j, "lines", v->lines);
 	json_uint(&j, "bytes", v->bytes);
 	json_uint(&j, "unfinished", v->unfinished);
+	json_uint(&j, "pruned", v->pruned);
 	json_uint(&j, "checkpoints", v->checkpoints);
 	json_bool(&j, "signatures_checked", has_key);
 	json_uint(&j, "unsigned_lines", v->unsigned_lines);

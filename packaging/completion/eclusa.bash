@@ -76,7 +76,7 @@ _eclusa_audit() { # current word, previous word, tool
 		mapfile -t COMPREPLY < <(compgen -W 'http network dns process entity lifecycle' -- "$1")
 		return
 		;;
-	-n | --sandbox | --host | --reason | --rule | --profile | --since | --until)
+	-n | --before | --sandbox | --host | --reason | --rule | --profile | --since | --until)
 		return
 		;;
 	--from)
@@ -87,6 +87,7 @@ _eclusa_audit() { # current word, previous word, tool
 		case $3 in
 		verify) options+=' --json --audit-dir --pub --signed --from' ;;
 		keygen) options+=' --key' ;;
+		prune) options+=' --before --audit-dir' ;;
 		tail) options+=" -f -n --json --audit-dir $filters" ;;
 		grep) options+=" --json --audit-dir $filters" ;;
 		stats) options+=" -n --json --audit-dir $filters" ;;
@@ -131,7 +132,7 @@ _eclusa() {
 		;;
 	audit)
 		if [ "$COMP_CWORD" -eq 2 ]; then
-			mapfile -t COMPREPLY < <(compgen -W 'verify keygen tail grep stats export --help' -- "$current")
+			mapfile -t COMPREPLY < <(compgen -W 'verify keygen tail grep stats export prune --help' -- "$current")
 		else
 			_eclusa_audit "$current" "$previous" "${COMP_WORDS[2]}"
 		fi

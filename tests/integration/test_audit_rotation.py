@@ -2,6 +2,7 @@
 The log of a service goes on in one file after another: at a size, at an age, on SIGHUP; whoever is killed on the way. It stays one chain,
 and `eclusa audit verify` finds nothing.
 """
+import datetime
 import glob
 import json
 import os
@@ -161,3 +162,36 @@ def test_a_service_that_is_killed_while_it_has_several_files_is_completed(lab, m
     assert len(ends) == 1, "one end, in the chain's last file"
     names = [name for name in logs(alone) if ends[0]["unmapped"]["eclusa"]["chain"] in name]
     assert len(names) == 2 and lines_of(alone, names[1])[-1] == ends[0]
+
+
+def prune(alone, before_ms):
+    moment = datetime.datetime.fromtimestamp(before_ms / 1000, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    return subprocess.run([program(), "audit", "prune", "--before", moment, "--audit-dir", alone.audit], capture_output=True, text=True,
+                          check=False)
+
+
+def test_what_was_pruned_is_not_missing_and_what_was_taken_away_is(lab, machine, who):
+    alone = Alone(lab, machine, RULES, user=who)
+    for n in range(4):
+        assert fetch(alone, "allowed.test", f"/file-{n}") == 200
+        hang_up(alone)
+    names = logs(alone)
+    ended = {e["segment"]: e["time"] for e in map(json.loads, index(alone)) if e["kind"] == "closed"}
+    done = prune(alone, ended[names[1]] + 1)
+    assert done.returncode == 0 and done.stdout.startswith("2 files deleted"), done
+    assert logs(alone) == names[2:], "what ended later stays, and what is being written"
+    said = verify(alone)
+    assert said["findings"] == [] and said["pruned"] == 2, said
+    assert prune(alone, ended[names[1]] + 1).stdout.startswith("0 files deleted")
+    os.unlink(os.path.join(alone.audit, names[2]))
+    found = [(f["kind"], f["file"]) for f in verify(alone)["findings"]]
+    assert ("missing", names[2]) in found and ("order", names[3]) in found, "the twin"
+    future = prune(alone, ended[names[3]] + 10**9)
+    assert future.returncode == 0 and logs(alone) == names[4:], "what is being written stays"
+    assert alone.end() == 0, alone.report()
+
+
+@pytest.mark.parametrize("words", [[], ["--before", "soon"], ["--before", "2026-01-01", "word"]])
+def test_prune_says_what_it_takes(tmp_path, words):
+    done = subprocess.run([program(), "audit", "prune", "--audit-dir", tmp_path, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done
