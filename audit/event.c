@@ -627,6 +627,7 @@ static void write_unmapped(struct writer *w)
 	if (e->policy_stale)
 		json_bool(j, "policy_stale", true);
 	write_own(w, "policy_origin", e->policy_origin, METHOD_BYTES);
+	write_own(w, "policy_signer", e->policy_signer, NAME_BYTES);
 	write_own(w, "intercept", e->door, METHOD_BYTES);
 	write_own(w, "tls_mode", e->tls_mode, METHOD_BYTES);
 	write_host_sources(w);

@@ -40,8 +40,10 @@ struct audit_event {
 	const char *profile, *policy_version;
 	const char *policy_before,
 		*policy_origin; /* entity events: the digest before, and what is in force */
-	bool policy_stale;      /* not what the files say now: unmapped.eclusa.policy_stale */
-	bool observe;           /* the rule that decided only observes, */
+	const char *
+		policy_signer; /* key that signed it: id of the key, NULL or "": none was asked for */
+	bool policy_stale;     /* not what the files say now: unmapped.eclusa.policy_stale */
+	bool observe;          /* the rule that decided only observes, */
 	enum reason
 		would; /* and this is what it has when it enforces; REASON_ALLOW_RULE: the same */
 	const char *rule_id, *rule_place,

@@ -43,9 +43,11 @@ struct message_header {
 	uint32_t reserved;
 };
 
-#define MESSAGE_TEXT_BYTES    1024
-#define MESSAGE_DIGEST_BYTES  72 /* of a profile, as text */
-#define MESSAGE_NAME_BYTES    64
+#define MESSAGE_TEXT_BYTES   1024
+#define MESSAGE_DIGEST_BYTES 72 /* of a profile, as text */
+#define MESSAGE_NAME_BYTES   64
+#define MESSAGE_SIGNER_BYTES                                                                       \
+	24 /* id of the key that signed a policy; "": no signature was asked for */
 #define MESSAGE_OPENED_MAX    256
 #define MESSAGE_RESOLVERS_MAX 4
 #define MESSAGE_WORKERS_MAX   8
@@ -149,6 +151,7 @@ struct message_proxy_start {
 	uint64_t
 		segment_bytes; /* another file of the log is asked for at this size; 0: there is one */
 	char profile[MESSAGE_NAME_BYTES]; /* whose digests events about the policy tell */
+	char policy_signer[MESSAGE_SIGNER_BYTES];
 	struct {
 		struct address address;
 		uint16_t port;
@@ -170,7 +173,8 @@ struct message_policy {
 	uint32_t origin;                  /* enum message_policy_origin */
 	uint32_t errors;                  /* how much is wrong with the files */
 	char profile[MESSAGE_NAME_BYTES]; /* whose digests are told */
-	char text[MESSAGE_TEXT_BYTES];    /* what is wrong with them first; empty: nothing */
+	char signer[MESSAGE_SIGNER_BYTES];
+	char text[MESSAGE_TEXT_BYTES]; /* what is wrong with them first; empty: nothing */
 };
 
 struct message_policy_answer {

@@ -212,6 +212,14 @@ int trust_read_policy(const struct trust *t, const char *path, struct buf *to,
 	return r;
 }
 
+bool trust_has_signer(const struct trust *t, const struct policy_signer *signer)
+{
+	bool found = t->count == 0;
+	for (size_t i = 0; i < t->count; i++)
+		found |= strcmp(t->keys[i].id, signer->key_id) == 0;
+	return found;
+}
+
 int trust_read_rules(const struct trust *t, const char *const *rules, size_t count, struct buf *to,
 	struct failure *why)
 {

@@ -37,6 +37,8 @@ int trust_open(const char *config, const char *const *files, size_t count, struc
  */
 int trust_read_policy(const struct trust *t, const char *path, struct buf *to,
 	struct policy_signer *ret_signer, struct failure *why);
+/** Whether what was signed by @signer before would be taken now: one of the keys, or none is asked for. */
+bool trust_has_signer(const struct trust *t, const struct policy_signer *signer);
 /** Rules of the command line (policy_source_rules()). @return as above; refused where only signed policies count. */
 int trust_read_rules(const struct trust *t, const char *const *rules, size_t count, struct buf *to,
 	struct failure *why);

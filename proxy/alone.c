@@ -47,11 +47,15 @@ static void alone_init(struct alone *a, const struct alone_options *o)
 		.launcher_fd = -1,
 		.netd_fd = -1,
 		.uid_lock = -1,
-		.policy = {.source = {.path = o->policy, .profile = o->profile}}};
+		.policy = {.source = {.path = o->policy,
+				   .profile = o->profile,
+				   .config = TRUST_CONFIG,
+				   .trust = o->trust,
+				   .trust_count = o->trust_count}}};
 	for (size_t i = 0; i < ALONE_CLIENTS_MAX; i++)
 		a->clients[i].fd = -1;
-	buf_init(&a->policy.bundle, POLICY_BUNDLE_BYTES_MAX + 65536);
-	buf_init(&a->asked, POLICY_BUNDLE_BYTES_MAX + 65536);
+	buf_init(&a->policy.bundle.text, POLICY_BUNDLE_BYTES_MAX + 65536);
+	buf_init(&a->asked.text, POLICY_BUNDLE_BYTES_MAX + 65536);
 }
 
 static void alone_fini(struct alone *a)
@@ -67,8 +71,8 @@ static void alone_fini(struct alone *a)
 	watch_close(&a->watch);
 	scrape_close(ptr_take(a->scrape));
 	metrics_close(ptr_take(a->metrics));
-	buf_fini(&a->policy.bundle);
-	buf_fini(&a->asked);
+	buf_fini(&a->policy.bundle.text);
+	buf_fini(&a->asked.text);
 }
 
 static int open_signals(struct failure *why)
@@ -87,10 +91,11 @@ static int open_signals(struct failure *why)
 static int alone_prepare(struct alone *a, struct failure *why)
 {
 	const struct alone_options *o = a->options;
+	struct trust trust;
 	int r = a->signal_fd = open_signals(why);
 	if (r >= 0)
-		r = trust_open(
-			TRUST_CONFIG, o->trust, o->trust_count, &a->policy.source.trust, why);
+		r = reload_source_trust(
+			&a->policy.source, &trust, why); /* a mistake is said at once */
 	if (r >= 0 && o->state_dir != NULL)
 		r = a->state_fd = last_good_open(o->state_dir, why);
 	if (r >= 0 && o->watch)

@@ -38,13 +38,13 @@ static int fall_back(struct alone *a, struct failure *why)
 	struct reload_fault lost;
 	if (a->state_fd < 0)
 		return first_line(&p->fault, why);
-	buf_clear(&p->bundle);
-	p->bundle.failed = false;
-	int r = last_good_read(a->state_fd, &p->bundle);
+	buf_clear(&p->bundle.text);
+	p->bundle.text.failed = false;
+	int r = last_good_read(a->state_fd, &p->bundle.text, &p->bundle.signer);
 	if (r == -ENOENT) /* it never had one: it must not seem to work */
 		return first_line(&p->fault, why);
 	if (r == 0)
-		r = reload_source_check(&p->source, buf_slice(&p->bundle), &lost);
+		r = reload_source_check(&p->source, &p->bundle, &lost);
 	log_fault("policy-not-loaded", &p->fault);
 	if (r == 0) {
 		p->origin = MESSAGE_POLICY_LAST_GOOD;
@@ -55,7 +55,8 @@ static int fall_back(struct alone *a, struct failure *why)
 	}
 	p->origin = MESSAGE_POLICY_ABSENT;
 	log_event(LOG_LEVEL_ERROR, "policy-absent",
-		"the copy in %s is lost too: everything is denied", a->options->state_dir);
+		"the copy in %s is %s too: everything is denied", a->options->state_dir,
+		r == -EKEYREJECTED ? "not trusted" : "lost");
 	r = reload_source_nothing(&p->source, &p->bundle);
 	return r < 0 ? failure_errno(why, r, "no policy") : 0;
 }
@@ -64,13 +65,14 @@ int alone_first_policy(struct alone *a, struct failure *why)
 {
 	struct alone_policy *p = &a->policy;
 	int r = reload_source_load(&p->source, &p->bundle, &p->fault);
-	if (a->watch.fd >= 0 && watch_add(&a->watch, p->source.path, buf_slice(&p->bundle)) < 0)
+	if (a->watch.fd >= 0 &&
+		watch_add(&a->watch, p->source.path, buf_slice(&p->bundle.text)) < 0)
 		log_event(LOG_LEVEL_ERROR, "watch-failed", "not every folder can be watched");
 	p->origin = MESSAGE_POLICY_NEWEST;
 	if (r < 0)
 		r = fall_back(a, why);
 	if (r == 0)
-		r = digest_of(buf_slice(&p->bundle), p->digest);
+		r = digest_of(buf_slice(&p->bundle.text), p->digest);
 	p->since_ms = clock_wall_ms();
 	return r;
 }
@@ -81,7 +83,7 @@ static void keep(struct alone *a)
 	struct alone_policy *p = &a->policy;
 	if (a->state_fd < 0 || p->kept || p->origin != MESSAGE_POLICY_NEWEST)
 		return;
-	int r = last_good_save(a->state_fd, buf_slice(&p->bundle));
+	int r = last_good_save(a->state_fd, &p->bundle.signer, buf_slice(&p->bundle.text));
 	p->kept = r == 0;
 	if (r < 0)
 		log_event(LOG_LEVEL_ERROR, "policy-not-kept", "error=%s", strerror(-r));
@@ -162,16 +164,18 @@ static bool unchanged(struct alone *a)
 {
 	char digest[DIGEST_TEXT_BYTES];
 	return a->policy.origin == MESSAGE_POLICY_NEWEST &&
-		digest_of(buf_slice(&a->asked), digest) == 0 &&
+		strcmp(a->asked.signer.key_id, a->policy.bundle.signer.key_id) == 0 &&
+		digest_of(buf_slice(&a->asked.text), digest) == 0 &&
 		strcmp(digest, a->policy.digest) == 0;
 }
 
 static int ask_super(struct alone *a)
 {
 	struct message_policy m = message_of(a, MESSAGE_POLICY);
-	auto_fd fd = file_memory("policy", buf_slice(&a->asked));
+	auto_fd fd = file_memory("policy", buf_slice(&a->asked.text));
 	if (fd < 0)
 		return fd;
+	memcpy(m.signer, a->asked.signer.key_id, sizeof(a->asked.signer.key_id));
 	m.text[0] = '\0';
 	m.errors = 0;
 	return channel_send(a->launcher_fd, &m, sizeof(m), &fd, 1);
@@ -188,7 +192,7 @@ void alone_load(struct alone *a)
 	}
 	int r = reload_source_load(&a->policy.source, &a->asked, &fault);
 	if (a->watch.fd >= 0) /* also of what does not load: its repair is a change */
-		(void)watch_add(&a->watch, a->policy.source.path, buf_slice(&a->asked));
+		(void)watch_add(&a->watch, a->policy.source.path, buf_slice(&a->asked.text));
 	if (r < 0) {
 		refused(a, &fault, wanted);
 		return;
@@ -218,14 +222,14 @@ void alone_loaded(struct alone *a, const struct message_policy_answer *answer)
 		answer_clients(a, answer->code, answer->before, answer->after, answer->text);
 		return;
 	}
-	struct buf before = p->bundle;
+	struct reload_bundle before = p->bundle;
 	p->bundle = a->asked;
 	a->asked = before;
 	p->origin = MESSAGE_POLICY_NEWEST;
 	p->fault = (struct reload_fault){0};
 	p->kept = false;
 	p->since_ms = clock_wall_ms();
-	if (digest_of(buf_slice(&p->bundle), p->digest) < 0)
+	if (digest_of(buf_slice(&p->bundle.text), p->digest) < 0)
 		p->digest[0] = '\0'; /* the next change counts as one */
 	keep(a);
 	log_event(LOG_LEVEL_INFO, "policy-loaded", "before=%s after=%s", answer->before,

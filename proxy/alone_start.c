@@ -133,7 +133,7 @@ static int start_open(struct alone *a, struct start_parts *p, struct failure *wh
 	p->audit_key_fd = audit_key_open_default(geteuid() == 0, &key);
 	if (key.code < 0)
 		return failure_set(why, key.code, "%s", key.text);
-	p->bundle_fd = file_memory("policy", buf_slice(&a->policy.bundle));
+	p->bundle_fd = file_memory("policy", buf_slice(&a->policy.bundle.text));
 	if (p->bundle_fd < 0)
 		return failure_errno(why, p->bundle_fd, "can't hand over the policy");
 	return 0;
@@ -204,6 +204,8 @@ static int start_send(struct alone *a, struct start_parts *p, struct failure *wh
 	m->has_metrics = p->metrics_fd >= 0;
 	m->policy_origin = a->policy.origin;
 	m->segment_bytes = a->options->segment_bytes;
+	memcpy(m->policy_signer, a->policy.bundle.signer.key_id,
+		sizeof(a->policy.bundle.signer.key_id));
 	struct message_listeners listeners = {
 		.header = {.kind = MESSAGE_LISTENERS}, .count = m->workers};
 	struct message_sandbox sandbox = {.header = {.kind = MESSAGE_SANDBOX_ADD}};

@@ -27,7 +27,7 @@ struct alone_client {
 
 struct alone_policy {
 	struct reload_source source;
-	struct buf bundle; /* that is in force, or that super is asked to put in force */
+	struct reload_bundle bundle; /* that is in force */
 	enum message_policy_origin origin;
 	char digest[DIGEST_TEXT_BYTES]; /* of the bundle in force */
 	uint64_t since_ms;              /* when it came into force, by the wall clock */
@@ -65,11 +65,11 @@ struct alone {
 
 	/* policy */
 	struct alone_policy policy;
-	unsigned wanted;     /* bits of enum alone_reason */
-	uint64_t load_ns;    /* not before: more may happen in the folders; 0: now */
-	uint64_t load_by_ns; /* and not later, however much happens */
-	bool loading;        /* super was asked and has not answered */
-	struct buf asked;    /* with this bundle */
+	unsigned wanted;            /* bits of enum alone_reason */
+	uint64_t load_ns;           /* not before: more may happen in the folders; 0: now */
+	uint64_t load_by_ns;        /* and not later, however much happens */
+	bool loading;               /* super was asked and has not answered */
+	struct reload_bundle asked; /* with this */
 	struct alone_client clients[ALONE_CLIENTS_MAX];
 };
 

@@ -15,6 +15,8 @@
 #define LAST_GOOD_NEW  "policy.last-good.new"
 #define LAST_GOOD_EVER "policy.loaded" /* is there since the first policy was in force */
 #define LAST_GOOD_HEAD "eclusa last good policy 1 "
+/* What follows the head's line, and its digest covers: who signed, NUL-filled, and the bundle. */
+#define LAST_GOOD_CONTENT_MAX (POLICY_BUNDLE_BYTES_MAX + sizeof(struct policy_signer))
 
 int last_good_open(const char *folder, struct failure *why)
 {
@@ -35,11 +37,11 @@ int last_good_open(const char *folder, struct failure *why)
 	return fd_take(&fd);
 }
 
-static int write_new(int folder_fd, struct slice bundle)
+static int write_new(int folder_fd, struct slice content)
 {
 	char head[sizeof(LAST_GOOD_HEAD) + DIGEST_TEXT_BYTES + 1] = LAST_GOOD_HEAD;
 	size_t at = sizeof(LAST_GOOD_HEAD) - 1;
-	int r = digest_of(bundle, head + at);
+	int r = digest_of(content, head + at);
 	if (r < 0)
 		return r;
 	head[at + DIGEST_TEXT_BYTES - 1] = '\n';
@@ -49,15 +51,21 @@ static int write_new(int folder_fd, struct slice bundle)
 		return -errno;
 	r = file_write_all(fd, (struct slice){head, at + DIGEST_TEXT_BYTES});
 	if (r == 0)
-		r = file_write_all(fd, bundle);
+		r = file_write_all(fd, content);
 	if (r == 0 && fsync(fd) < 0)
 		r = -errno;
 	return r;
 }
 
-int last_good_save(int folder_fd, struct slice bundle)
+int last_good_save(int folder_fd, const struct policy_signer *signer, struct slice bundle)
 {
-	int r = write_new(folder_fd, bundle);
+	struct buf content = {.limit = LAST_GOOD_CONTENT_MAX};
+	int r = buf_append(&content, (struct slice){signer->key_id, sizeof(signer->key_id)});
+	if (r == 0)
+		r = buf_append(&content, bundle);
+	if (r == 0)
+		r = write_new(folder_fd, buf_slice(&content));
+	buf_fini(&content);
 	if (r == 0 && renameat(folder_fd, LAST_GOOD_NEW, folder_fd, LAST_GOOD_NAME) < 0)
 		r = -errno;
 	if (r < 0) {
@@ -72,32 +80,39 @@ int last_good_save(int folder_fd, struct slice bundle)
 }
 
 /** Check the head and take it off. @return 0 or -EBADMSG. */
-static int check_copy(struct slice copy, struct slice *ret_bundle)
+static int check_copy(struct slice copy, struct slice *ret_bundle, struct policy_signer *ret_signer)
 {
 	char digest[DIGEST_TEXT_BYTES];
 	struct slice head = SLICE(LAST_GOOD_HEAD);
 	size_t len = head.len + DIGEST_TEXT_BYTES;
 	if (copy.len < len || !slice_starts(copy, head) || copy.ptr[len - 1] != '\n')
 		return -EBADMSG;
-	struct slice bundle = slice_part(copy, len, copy.len);
-	if (digest_of(bundle, digest) < 0 ||
+	struct slice content = slice_part(copy, len, copy.len);
+	if (digest_of(content, digest) < 0 ||
 		!slice_equal(slice_of(digest), slice_part(copy, head.len, len - 1)))
 		return -EBADMSG;
-	*ret_bundle = bundle;
+	if (content.len < sizeof(ret_signer->key_id) ||
+		memchr(content.ptr, '\0', sizeof(ret_signer->key_id)) == NULL)
+		return -EBADMSG;
+	memcpy(ret_signer->key_id, content.ptr, sizeof(ret_signer->key_id));
+	*ret_bundle = slice_part(content, sizeof(ret_signer->key_id), content.len);
 	return 0;
 }
 
-int last_good_read(int folder_fd, struct buf *to)
+int last_good_read(int folder_fd, struct buf *to, struct policy_signer *ret_signer)
 {
 	struct buf copy;
 	struct slice bundle;
-	buf_init(&copy, POLICY_BUNDLE_BYTES_MAX + 2 * 65536);
+	struct policy_signer signer;
+	buf_init(&copy, LAST_GOOD_CONTENT_MAX + 2 * 65536);
 	auto_fd fd = openat(folder_fd, LAST_GOOD_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	int r = fd < 0 ? -errno : file_read_fd(fd, POLICY_BUNDLE_BYTES_MAX + 65536, &copy);
+	int r = fd < 0 ? -errno : file_read_fd(fd, LAST_GOOD_CONTENT_MAX + 65536, &copy);
 	if (r == 0)
-		r = check_copy(buf_slice(&copy), &bundle);
+		r = check_copy(buf_slice(&copy), &bundle, &signer);
 	if (r == 0)
 		r = buf_append(to, bundle);
+	if (r == 0)
+		*ret_signer = signer;
 	buf_fini(&copy);
 	if (r == -ENOENT && faccessat(folder_fd, LAST_GOOD_EVER, F_OK, 0) == 0)
 		r = -EBADMSG; /* there was one */

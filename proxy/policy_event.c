@@ -34,6 +34,7 @@ void policy_event_write(struct crew *crew, const struct policy_event *e)
 		.policy_version = e->after,
 		.policy_before = e->before,
 		.policy_origin = origin_name(e->origin),
+		.policy_signer = e->signer,
 		.policy_stale = e->origin != MESSAGE_POLICY_NEWEST,
 		.count = e->errors};
 	struct buf line = {.limit = AUDIT_LINE_BYTES_MAX};

@@ -10,7 +10,8 @@ struct policy_event {
 	const char *profile;
 	const char *before; /* digests; "": there was none */
 	const char *after;
-	const char *text; /* "": nothing more is known */
+	const char *signer; /* of what is in force; "": no signature was asked for */
+	const char *text;   /* "": nothing more is known */
 	uint32_t errors;
 };
 

@@ -70,6 +70,7 @@ static void reload_end(struct reload *r, struct crew *crew)
 		.profile = r->asked.profile,
 		.before = answer->before,
 		.after = answer->after,
+		.signer = answer->code == 0 ? r->asked.signer : "",
 		.text = answer->code == 0 ? r->asked.text : answer->text};
 	answer->header.kind = MESSAGE_POLICY_ANSWER;
 	r->active = false;
@@ -135,6 +136,7 @@ void reload_begin(
 	r->asked = *m;
 	r->asked.profile[sizeof(r->asked.profile) - 1] = '\0';
 	r->asked.text[sizeof(r->asked.text) - 1] = '\0';
+	r->asked.signer[sizeof(r->asked.signer) - 1] = '\0';
 	r->answer = (struct message_policy_answer){0};
 	r->bundle_fd = bundle_fd;
 	r->version++;
@@ -164,6 +166,7 @@ void reload_note_rejected(struct crew *crew, const struct message_policy *m)
 		.profile = profile,
 		.before = digest,
 		.after = digest,
+		.signer = "",
 		.text = text,
 		.errors = m->errors};
 	policy_event_write(crew, &event);
@@ -178,6 +181,7 @@ void reload_note_start(struct crew *crew)
 		.profile = crew->start.profile,
 		.before = "",
 		.after = digest,
+		.signer = crew->start.policy_signer,
 		.text = ""};
 	policy_event_write(crew, &event);
 }

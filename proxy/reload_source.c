@@ -37,7 +37,7 @@ static void fault_of_report(struct reload_fault *f, int code, const struct polic
 	}
 }
 
-int reload_source_check(
+static int compile(
 	const struct reload_source *s, struct slice bundle, struct reload_fault *ret_fault)
 {
 	auto_free struct policy_report *report = calloc(1, sizeof(*report));
@@ -59,27 +59,49 @@ int reload_source_check(
 	return r;
 }
 
-int reload_source_load(
-	const struct reload_source *s, struct buf *bundle, struct reload_fault *ret_fault)
+int reload_source_trust(const struct reload_source *s, struct trust *ret, struct failure *why)
 {
-	struct failure why = {0};
-	buf_clear(bundle);
-	bundle->failed = false;
-	int r = trust_read_policy(&s->trust, s->path, bundle, NULL, &why);
-	if (r < 0)
-		return fault_set(ret_fault, r, 1, why.code != 0 ? why.text : strerror(-r));
-	return reload_source_check(s, buf_slice(bundle), ret_fault);
+	return trust_open(s->config, s->trust, s->trust_count, ret, why);
 }
 
-int reload_source_nothing(const struct reload_source *s, struct buf *bundle)
+int reload_source_check(const struct reload_source *s, const struct reload_bundle *bundle,
+	struct reload_fault *ret_fault)
+{
+	struct trust trust;
+	struct failure why = {0};
+	int r = reload_source_trust(s, &trust, &why);
+	if (r == 0 && !trust_has_signer(&trust, &bundle->signer))
+		r = failure_set(&why, -EKEYREJECTED, "who signed it is not trusted");
+	if (r < 0)
+		return fault_set(ret_fault, r, 1, why.text);
+	return compile(s, buf_slice(&bundle->text), ret_fault);
+}
+
+int reload_source_load(
+	const struct reload_source *s, struct reload_bundle *bundle, struct reload_fault *ret_fault)
+{
+	struct trust trust;
+	struct failure why = {0};
+	buf_clear(&bundle->text);
+	bundle->text.failed = false;
+	int r = reload_source_trust(s, &trust, &why);
+	if (r == 0)
+		r = trust_read_policy(&trust, s->path, &bundle->text, &bundle->signer, &why);
+	if (r < 0)
+		return fault_set(ret_fault, r, 1, why.code != 0 ? why.text : strerror(-r));
+	return compile(s, buf_slice(&bundle->text), ret_fault);
+}
+
+int reload_source_nothing(const struct reload_source *s, struct reload_bundle *bundle)
 {
 	char content[MESSAGE_NAME_BYTES + 64];
 	int len = snprintf(content, sizeof(content), "policy 1\n[profile %s]\n", s->profile);
 	if (len < 0 || (size_t)len >= sizeof(content))
 		return -ENAMETOOLONG;
 	const struct bundle_text text = {BUNDLE_FILE, SLICE("no-policy"), {content, (size_t)len}};
-	buf_clear(bundle);
-	bundle->failed = false;
-	int r = bundle_open(bundle);
-	return r < 0 ? r : bundle_append(bundle, &text);
+	buf_clear(&bundle->text);
+	bundle->text.failed = false;
+	bundle->signer = (struct policy_signer){.key_id = ""};
+	int r = bundle_open(&bundle->text);
+	return r < 0 ? r : bundle_append(&bundle->text, &text);
 }

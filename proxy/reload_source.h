@@ -1,6 +1,6 @@
 /*
  * From a policy's path to a bundle that may be in force: read, verified where a signature is asked for, compiled, and with the
- * profile that is used. The one place through which the proxy gets rules from files.
+ * profile that is used. The one place through which the proxy gets rules from files. Whom to trust is read with them each time.
  */
 #ifndef ECLUSA_PROXY_RELOAD_SOURCE_H
 #define ECLUSA_PROXY_RELOAD_SOURCE_H
@@ -11,7 +11,9 @@
 struct reload_source {
 	const char *path;
 	const char *profile;
-	struct trust trust;
+	const char *config;       /* TRUST_CONFIG */
+	const char *const *trust; /* files of --trust */
+	size_t trust_count;
 };
 
 /** What is wrong with a policy. */
@@ -21,13 +23,21 @@ struct reload_fault {
 	char text[MESSAGE_TEXT_BYTES]; /* findings, a line each, as many as fit */
 };
 
-/** @bundle is cleared, and holds what was read also when it is refused. @return 0 or negative errno. */
-int reload_source_load(
-	const struct reload_source *s, struct buf *bundle, struct reload_fault *ret_fault);
-/** The same judgement of a bundle that is there already. */
-int reload_source_check(
-	const struct reload_source *s, struct slice bundle, struct reload_fault *ret_fault);
+/** Who wrote the rules. */
+struct reload_bundle {
+	struct buf text;
+	struct policy_signer signer;
+};
+
+/** The keys that are trusted now. @return 0 or negative errno. */
+int reload_source_trust(const struct reload_source *s, struct trust *ret, struct failure *why);
+/** @bundle's text is cleared, and holds what was read also when it is refused. @return 0 or negative errno. */
+int reload_source_load(const struct reload_source *s, struct reload_bundle *bundle,
+	struct reload_fault *ret_fault);
+/** The same judgement of a bundle that is there already, and was verified when it was read: its key has to be trusted still. */
+int reload_source_check(const struct reload_source *s, const struct reload_bundle *bundle,
+	struct reload_fault *ret_fault);
 /** A bundle without a rule, for when there is no policy. @return 0 or negative errno. */
-int reload_source_nothing(const struct reload_source *s, struct buf *bundle);
+int reload_source_nothing(const struct reload_source *s, struct reload_bundle *bundle);
 
 #endif

@@ -76,6 +76,7 @@ static int place_descriptors(int *fds, struct crew *crew, struct failure *why)
 	if (crew->start.has_metrics != 0)
 		crew->metrics_fd = fd_take(&fds[at++]);
 	crew->start.profile[sizeof(crew->start.profile) - 1] = '\0';
+	crew->start.policy_signer[sizeof(crew->start.policy_signer) - 1] = '\0';
 	crew->policy_origin = crew->start.policy_origin;
 	int r = load_policy(bundle, crew, why);
 	if (r == 0 && crew->own_ring_fd >= 0) {

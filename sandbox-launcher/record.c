@@ -157,6 +157,7 @@ int record_start(struct record *r, const struct plan *p, const char *id, struct 
 	event.reason = REASON_SANDBOX_START;
 	event.start_ms = event.end_ms = r->start_ms;
 	event.argv = p->spec->argv.items;
+	event.policy_signer = p->signer.key_id;
 	event.has_user = caller_uid(p, &event.user_uid) == 0;
 	if (event.has_user) {
 		user_name(event.user_uid, name);

@@ -10,54 +10,10 @@ import subprocess
 import pytest
 
 from lab.eclusa import program, run_eclusa
+from lab.signing import RULES, Bench, openssl, tool
 from lab.world import ORIGIN
 
 CURL = ["curl", "-sS", "--fail-with-body", "http://allowed.test/signed"]
-RULES = f"policy 1\ninclude common/deny.allow\n[profile p]\nallow allowed.test:80 GET,HEAD /** addr={ORIGIN}/32 note=laboratory\n"
-
-
-def openssl(*words):
-    return subprocess.run(["openssl", *map(str, words)], capture_output=True, timeout=30, check=False)
-
-
-def tool(*words):
-    return subprocess.run([program(), "policy", *map(str, words)], capture_output=True, text=True, timeout=30, check=False)
-
-
-def make_key(folder, name):
-    """A key pair, as the manual says to make one. @return (private, public)"""
-    private, public = folder / f"{name}.pem", folder / f"{name}.pub"
-    assert openssl("genpkey", "-algorithm", "ed25519", "-out", private).returncode == 0
-    assert openssl("pkey", "-in", private, "-pubout", "-out", public).returncode == 0
-    public.chmod(0o644)
-    return private, public
-
-
-class Bench:
-    """A policy of two files, one of them included, and the keys of alice, who is trusted, and of mallory, who is not."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        folder.chmod(0o755)
-        self.alice, self.alice_public = make_key(folder, "alice")
-        self.mallory, self.mallory_public = make_key(folder, "mallory")
-        self.policy = folder / "policy"
-        (self.policy / "common").mkdir(parents=True)
-        (self.policy / "rules.allow").write_text(RULES)
-        (self.policy / "common/deny.allow").write_text("policy 1\ndeny denied.test\n")
-
-    def sign(self, key=None):
-        done = tool("sign", self.policy, "--key", key or self.alice)
-        assert done.returncode == 0, done.stderr
-
-    def configure(self, text):
-        """Words before a command: it sees an /etc of its own with this configuration, and nobody else does."""
-        etc = self.folder / "etc"
-        etc.mkdir(exist_ok=True)
-        (self.folder / "config").write_text(text)
-        script = (f"mount -t tmpfs none {etc} && chmod 755 {etc} && cp -a /etc/. {etc} && mkdir -p {etc}/eclusa && "
-                  f"cp {self.folder}/config {etc}/eclusa/config && mount --bind {etc} /etc && exec \"$@\"")
-        return ["unshare", "--mount", "sh", "-c", script, "sh"]
 
 
 @pytest.fixture(name="bench")
@@ -93,6 +49,7 @@ def test_the_key_id_is_the_digest_of_the_key(bench):
     bench.sign()
     der = openssl("pkey", "-pubin", "-in", bench.alice_public, "-outform", "DER").stdout
     digest = subprocess.run(["sha256sum"], input=der, capture_output=True, check=True).stdout.decode()
+    assert bench.key_id(bench.alice_public) == digest[:16]
     said = json.loads(tool("verify", "--json", "--trust", bench.alice_public, bench.policy).stdout)
     assert said == {"policies": [{"path": str(bench.policy), "verified": True, "key_id": digest[:16]}]}
 
@@ -179,13 +136,19 @@ def passes(lab, user, policy, words, before=(), env=None):
     assert run.status == 0 and "GET allowed.test /signed" in run.output, run.report()
     assert len(lab.origin.requests(mark)) == 1
     assert {e["status_code"] for e in run.decisions()} == {"allow.rule"}, run.report()
+    return run
 
 
 def test_a_run_takes_only_what_the_key_signed(lab, who, bench):
     trust = ["--trust", str(bench.alice_public)]
     refused(lab, bench, who, ["--policy", str(bench.policy), *trust], "policy/manifest: there is none")
     bench.sign()
-    passes(lab, who, str(bench.policy), trust)
+    run = passes(lab, who, str(bench.policy), trust)
+    (start,) = [e for e in run.events if e["status_code"] == "sandbox.start"]
+    assert start["unmapped"]["eclusa"]["policy_signer"] == bench.key_id(bench.alice_public)
+    run = passes(lab, who, str(bench.policy), [])
+    (start,) = [e for e in run.events if e["status_code"] == "sandbox.start"]
+    assert "policy_signer" not in start["unmapped"]["eclusa"], "no signature was asked for: who signed is not known"
     (bench.policy / "common/deny.allow").write_text("policy 1\n")
     refused(lab, bench, who, ["--policy", str(bench.policy), *trust], "common/deny.allow: its bytes are not those that were signed")
 

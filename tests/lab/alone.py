@@ -56,9 +56,9 @@ class Machine(Namespace):
 class Alone:
     """A proxy that runs. Its folders outlive it, so that another one can be started on them."""
 
-    def __init__(self, lab, machine, rules, *args, user=None, state=None, env=None, ready=True, arguments=None):
-        """@rules: a policy text, or the path of one that is there. @arguments: all of them, instead of these."""
-        self.lab, self.machine, self.user = lab, machine, user
+    def __init__(self, lab, machine, rules, *args, user=None, state=None, env=None, ready=True, arguments=None, before=()):
+        """@rules: a policy text, or the path of one that is there. @arguments: all of them, instead of these. @before: words before its own."""
+        self.lab, self.machine, self.user, self.before = lab, machine, user, list(before)
         self.folder = tempfile.mkdtemp(prefix="alone-", dir=lab.folder)
         self.audit = os.path.join(self.folder, "audit")
         self.state = state or os.path.join(self.folder, "state")
@@ -89,7 +89,7 @@ class Alone:
             if not os.path.exists(binary):
                 install(os.path.dirname(binary))
             prefix = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", "--inh-caps=-all", "--"]
-        self.words = self.machine.command(*prefix, binary, *arguments)
+        self.words = self.machine.command(*self.before, *prefix, binary, *arguments)
         self.process = subprocess.Popen(
             self.words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
             env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": self.folder, **env})

@@ -207,6 +207,7 @@ static void without_keys_nothing_is_asked(void **state)
 	assert_int_equal(trust_open(at(f, "config"), NULL, 0, &t, NULL), 0);
 	assert_int_equal(trust_read_policy(&t, at(f, "p"), &bundle, &signer, NULL), 0);
 	assert_string_equal(signer.key_id, "");
+	assert_true(trust_has_signer(&t, &signer));
 	buf_fini(&bundle);
 }
 
@@ -228,6 +229,9 @@ static void options_narrow_what_the_configuration_trusts(void **state)
 	assert_int_equal(trust_open(at(f, "config"), NULL, 0, &t, &why), 0);
 	assert_int_equal(t.count, 1);
 	assert_true(t.allow_rules);
+	assert_true(trust_has_signer(&t, &(struct policy_signer){.key_id = "deb2ded39dc26fce"}));
+	assert_false(trust_has_signer(&t, &(struct policy_signer){.key_id = "06e3fd8fda29bb60"}));
+	assert_false(trust_has_signer(&t, &(struct policy_signer){.key_id = ""}));
 	assert_int_equal(trust_open(at(f, "config"), a, 1, &t, &why), 0);
 	assert_int_equal(t.count, 1);
 	assert_false(t.allow_rules); /* who asks for a signature gets no unsigned rule */

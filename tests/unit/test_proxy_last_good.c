@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+static const struct policy_signer by = {.key_id = "deb2ded39dc26fce"};
+
 struct folder {
 	char path[64];
 	int fd;
@@ -38,7 +40,10 @@ static int teardown(void **state)
 static int read_back(const struct folder *f, struct slice wanted)
 {
 	struct buf got = {0};
-	int r = last_good_read(f->fd, &got);
+	struct policy_signer signer;
+	int r = last_good_read(f->fd, &got, &signer);
+	if (r == 0)
+		assert_string_equal(signer.key_id, by.key_id);
 	assert_true(r < 0 ? buf_len(&got) == 0 : slice_equal(buf_slice(&got), wanted));
 	buf_fini(&got);
 	return r;
@@ -52,9 +57,9 @@ static void there_is_none_at_first(void **state)
 static void what_was_saved_last_is_read(void **state)
 {
 	struct folder *f = *state;
-	assert_int_equal(last_good_save(f->fd, SLICE("first")), 0);
+	assert_int_equal(last_good_save(f->fd, &by, SLICE("first")), 0);
 	assert_int_equal(read_back(f, SLICE("first")), 0);
-	assert_int_equal(last_good_save(f->fd, SLICE("second, and longer\n")), 0);
+	assert_int_equal(last_good_save(f->fd, &by, SLICE("second, and longer\n")), 0);
 	assert_int_equal(read_back(f, SLICE("second, and longer\n")), 0);
 	assert_int_equal(faccessat(f->fd, "policy.last-good.new", F_OK, 0), -1);
 }
@@ -78,13 +83,13 @@ static void every_damage_is_found(void **state)
 {
 	struct folder *f = *state;
 	struct stat st;
-	assert_int_equal(last_good_save(f->fd, SLICE("policy 1\n")), 0);
+	assert_int_equal(last_good_save(f->fd, &by, SLICE("policy 1\n")), 0);
 	assert_int_equal(fstatat(f->fd, "policy.last-good", &st, 0), 0);
 	for (off_t at = 0; at < st.st_size; at++) {
-		assert_int_equal(last_good_save(f->fd, SLICE("policy 1\n")), 0);
+		assert_int_equal(last_good_save(f->fd, &by, SLICE("policy 1\n")), 0);
 		damage(f, 0, at);
 		assert_int_equal(read_back(f, SLICE("")), -EBADMSG);
-		assert_int_equal(last_good_save(f->fd, SLICE("policy 1\n")), 0);
+		assert_int_equal(last_good_save(f->fd, &by, SLICE("policy 1\n")), 0);
 		damage(f, at, -1);
 		assert_int_equal(read_back(f, SLICE("")), -EBADMSG);
 	}
@@ -93,7 +98,7 @@ static void every_damage_is_found(void **state)
 static void one_that_was_there_and_is_gone_is_lost(void **state)
 {
 	struct folder *f = *state;
-	assert_int_equal(last_good_save(f->fd, SLICE("policy 1\n")), 0);
+	assert_int_equal(last_good_save(f->fd, &by, SLICE("policy 1\n")), 0);
 	assert_int_equal(unlinkat(f->fd, "policy.last-good", 0), 0);
 	assert_int_equal(read_back(f, SLICE("")), -EBADMSG);
 }
