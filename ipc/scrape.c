@@ -87,8 +87,9 @@ static int listen_port(struct scrape *s, const char *where, struct failure *why)
 	bool any_port = slice_ends(endpoint, SLICE(":0"));
 	if (any_port)
 		endpoint = slice_part(endpoint, 0, endpoint.len - 2);
-	if (address_parse_endpoint(endpoint, 0, &address, &port) < 0 || !is_loopback(&address) ||
-		(port == 0 && !any_port))
+	/* A port has to be said: 0 is none that it would take instead. */
+	if (address_parse_endpoint(endpoint, any_port ? 1 : 0, &address, &port) < 0 ||
+		!is_loopback(&address))
 		return failure_set(why, -EINVAL,
 			"metrics: %s is no path from / on and no ADDRESS:PORT of the loopback, such as "
 			"127.0.0.1:9187",

@@ -81,7 +81,7 @@ static const struct family families[] = {
 	{METRICS_DIALLED, "eclusa_proxy_upstream_connections_total",
 		"Connections to hosts that were made.", {{NULL, NULL}}},
 	{METRICS_REUSED, "eclusa_proxy_upstream_reused_total",
-		"Requests on a connection that had served another one.", {{NULL, NULL}}},
+		"Requests that found a connection to their host open.", {{NULL, NULL}}},
 	{METRICS_CLIENT_TLS, "eclusa_proxy_handshakes_total", "TLS handshakes.",
 		{{"side", "client"}, {"result", "ok"}}},
 	{METRICS_CLIENT_TLS_FAILED, "eclusa_proxy_handshakes_total", NULL,

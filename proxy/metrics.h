@@ -20,7 +20,7 @@ enum metrics_count {
 	METRICS_ACCEPTED,   /* connections of clients */
 	METRICS_ENDED,      /* of them */
 	METRICS_DIALLED,    /* connections to hosts that stand */
-	METRICS_REUSED,     /* requests on one that served another before */
+	METRICS_REUSED,     /* requests that found one open */
 	METRICS_CLIENT_TLS, /* handshakes that were completed, */
 	METRICS_CLIENT_TLS_FAILED,
 	METRICS_UPSTREAM_TLS, /* likewise towards hosts */
