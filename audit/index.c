@@ -110,7 +110,7 @@ static int index_put(int fd, const struct audit_index_entry *e)
 {
 	struct chain chain;
 	struct buf line;
-	off_t end;
+	off_t end = 0;
 	int r = index_tail(fd, &chain, &end);
 	if (r < 0)
 		return r;

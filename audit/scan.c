@@ -26,9 +26,9 @@ int scan_next(struct scan *s, struct slice *ret)
 	size_t looked = 0;
 	for (;;) {
 		size_t have = s->end - s->start;
-		const char *from = have == 0 ? NULL : s->data + s->start;
-		const char *newline =
-			have == looked ? NULL : memchr(from + looked, '\n', have - looked);
+		const char *newline = NULL;
+		if (have > looked)
+			newline = memchr(s->data + s->start + looked, '\n', have - looked);
 		ssize_t got = 0;
 		if (newline == NULL && have < SCAN_BUFFER_BYTES)
 			got = scan_fill(s);
@@ -39,7 +39,7 @@ int scan_next(struct scan *s, struct slice *ret)
 			continue;
 		if (have == 0)
 			return 0;
-		size_t len = newline == NULL ? have : (size_t)(newline - from);
+		size_t len = newline == NULL ? have : (size_t)(newline - (s->data + s->start));
 		*ret = (struct slice){s->data + s->start, len};
 		s->whole = newline != NULL;
 		s->start += len + s->whole;

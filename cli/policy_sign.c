@@ -63,7 +63,7 @@ static int read_key(const char *path, struct sign_key **ret, struct failure *why
 
 static int sign(struct signing *s, struct failure *why)
 {
-	struct sign_key *key;
+	struct sign_key *key = NULL;
 	const char *path = s->words->words[0];
 	int r = manifest_of_bundle(buf_slice(&s->bundle), s->seal.prefix_len, &s->manifest);
 	if (r == 0)
