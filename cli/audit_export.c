@@ -13,11 +13,24 @@ struct exporting {
 	struct audit_output output;
 };
 
+static int give_bare(struct exporting *e, const struct audit_line *line)
+{
+	struct buf bare = {0};
+	int r = audit_format_line(e->format, line, &bare);
+	if (r == 0)
+		r = audit_output_raw(&e->output, buf_slice(&bare));
+	buf_fini(&bare);
+	return r;
+}
+
+/** The log's own formats may hold what a terminal acts on; the others never do. */
 static int give(void *arg, const struct audit_line *line)
 {
 	struct exporting *e = arg;
 	if (e->format == AUDIT_FORMAT_OCSF)
 		return audit_output_raw(&e->output, audit_line_bytes(line));
+	if (e->format == AUDIT_FORMAT_OCSF_BARE)
+		return give_bare(e, line);
 	(void)audit_format_line(e->format, line, &e->output.lines); /* errors show in failed */
 	return audit_output_line(&e->output);
 }
