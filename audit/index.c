@@ -108,7 +108,7 @@ static int index_compose(
 /** Under the lock. What a killed writer or a full disk left of a line was in no chain yet: it is taken back. */
 static int index_put(int fd, const struct audit_index_entry *e)
 {
-	struct chain chain;
+	struct chain chain = {0};
 	struct buf line;
 	off_t end = 0;
 	int r = index_tail(fd, &chain, &end);
