@@ -19,6 +19,8 @@ static size_t escaped_character(struct slice text, size_t *ret_len)
 size_t cut_fit(struct slice text, size_t limit)
 {
 	size_t used = 0, at = 0;
+	if (text.len <= limit / 6)
+		return text.len; /* whatever it is: no byte takes more */
 	while (at < text.len) {
 		size_t len;
 		size_t takes = escaped_character(slice_part(text, at, text.len), &len);

@@ -117,10 +117,20 @@ static void redact_mark(size_t len, struct buf *to)
 	(void)buf_printf(to, "[redacted:%zu]", len); /* errors are sticky in the buf */
 }
 
+static const bool word_characters[256] = {['a' ... 'z'] = true,
+	['A' ... 'Z'] = true,
+	['0' ... '9'] = true,
+	[0x80 ... 0xff] = true,
+	['-'] = true,
+	['_'] = true,
+	['+'] = true,
+	['.'] = true,
+	['%'] = true,
+	['~'] = true};
+
 static bool is_word_character(char c)
 {
-	return is_letter(c) || is_digit(c) || (unsigned char)c >= 0x80 ||
-		memchr("-_+.%~", c, 6) != NULL;
+	return word_characters[(unsigned char)c];
 }
 
 /** Words one by one; what is between them stays. */
@@ -156,11 +166,8 @@ static size_t find_any(struct slice text, size_t from, const char *bytes)
 /** Where "://" begins, or the length. */
 static size_t find_scheme_end(struct slice text)
 {
-	for (size_t i = 0; i + 3 <= text.len; i++) {
-		if (memcmp(text.ptr + i, "://", 3) == 0)
-			return i;
-	}
-	return text.len;
+	const char *at = text.len == 0 ? NULL : memmem(text.ptr, text.len, "://", 3);
+	return at == NULL ? text.len : (size_t)(at - text.ptr);
 }
 
 unsigned redact_text(struct slice text, struct buf *to)
