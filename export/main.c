@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const char usage[] =
-	"usage: eclusa-export --config FILE [--once]\n"
+	"usage: eclusa-export --config FILE [--once] [--metrics WHERE]\n"
 	"       eclusa-export --check FILE [--json]\n"
 	"\n"
 	"Gives the events of the audit log to the sinks of its configuration: syslog, HTTP, journal,\n"
@@ -16,6 +16,8 @@ static const char usage[] =
 	"\n"
 	"  --config FILE   what to send where; see eclusa-export(8)\n"
 	"  --once          end when every sink has everything that is in the log\n"
+	"  --metrics WHERE answer Prometheus at ADDRESS:PORT of the loopback, or on the Unix\n"
+	"                  socket /PATH\n"
 	"  --check FILE    only say what is wrong with a configuration\n"
 	"  --json          with --check: one JSON object instead of lines\n"
 	"  --help, --version\n"
@@ -25,7 +27,7 @@ static const char usage[] =
 	"can't be read or used, or wrong usage.\n";
 
 struct words {
-	const char *config, *check;
+	const char *config, *check, *metrics;
 	bool once, json;
 };
 
@@ -43,6 +45,7 @@ static int take_words(int argc, char **argv, struct words *to)
 	for (int i = 1; i < argc; i++) {
 		const char **file = strcmp(argv[i], "--config") == 0 ? &to->config
 			: strcmp(argv[i], "--check") == 0            ? &to->check
+			: strcmp(argv[i], "--metrics") == 0          ? &to->metrics
 								     : NULL;
 		if (strcmp(argv[i], "--once") == 0)
 			to->once = true;
@@ -53,12 +56,14 @@ static int take_words(int argc, char **argv, struct words *to)
 		else if (*file != NULL)
 			return wrong_usage("it stands twice: ", argv[i]);
 		else if (i + 1 == argc)
-			return wrong_usage("a file is missing after ", argv[i]);
+			return wrong_usage("a value is missing after ", argv[i]);
 		else
 			*file = argv[++i];
 	}
 	if ((to->config == NULL) == (to->check == NULL))
 		return wrong_usage("either --config or --check is needed", "");
+	if (to->check != NULL && to->metrics != NULL)
+		return wrong_usage("--metrics is for --config", "");
 	if (to->config != NULL ? to->json : to->once)
 		return wrong_usage(
 			to->json ? "--json is for --check" : "--once is for --config", "");
@@ -73,7 +78,8 @@ static int run(const struct words *words)
 	auto_free struct export_config *config = loaded;
 	if (status != EXPORT_EXIT_FINE)
 		return (int)status;
-	const struct super_options options = {.config = config, .once = words->once};
+	const struct super_options options = {
+		.config = config, .once = words->once, .metrics = words->metrics};
 	if (super_run(&options, &why) == 0)
 		return EXPORT_EXIT_FINE;
 	char shown[FAILURE_TEXT_BYTES];

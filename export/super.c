@@ -7,10 +7,12 @@
 #include "common/log.h"
 #include "common/privilege.h"
 #include "export/confine.h"
+#include "export/metrics.h"
 #include "export/courier.h"
 #include "export/folder.h"
 #include "export/super_start.h"
 #include "ipc/channel.h"
+#include "ipc/scrape.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -42,6 +44,7 @@ struct super {
 	const struct super_options *options;
 	struct super_base base;
 	struct gauge *gauges;
+	struct scrape *scrape; /* who asks for metrics; NULL: nobody may */
 	struct child children[EXPORT_SINKS_MAX];
 	int signal_fd;
 	uint64_t published_ns;
@@ -113,6 +116,7 @@ static _Noreturn void child_main(struct super *s, size_t index, int channel, pid
 	for (size_t i = 0; i < s->options->config->sink_count; i++)
 		fd_close(&s->children[i].channel);
 	fd_close(&s->signal_fd);
+	scrape_leave(ptr_take(s->scrape));
 	(void)sigemptyset(&none);
 	/* Told to end by its channel, in order; a signal to the group is meant for the first process. */
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -247,15 +251,24 @@ static bool all_done(const struct super *s)
 	return true;
 }
 
+static void fill_metrics(void *arg, struct buf *to)
+{
+	const struct super *s = arg;
+	export_metrics_write(s->gauges, s->options->config, to);
+}
+
 /** Wait for questions, signals, and at most @wait_ms. */
 static void serve(struct super *s, int wait_ms)
 {
-	struct pollfd fds[1 + EXPORT_SINKS_MAX] = {{.fd = s->signal_fd, .events = POLLIN}};
+	struct pollfd fds[2 + EXPORT_SINKS_MAX] = {{.fd = s->signal_fd, .events = POLLIN}};
 	size_t count = s->options->config->sink_count;
+	fds[1 + count] = (struct pollfd){.fd = scrape_fd(s->scrape), .events = POLLIN};
 	for (size_t i = 0; i < count; i++)
 		fds[1 + i] = (struct pollfd){.fd = s->children[i].channel, .events = POLLIN};
-	if (poll(fds, (nfds_t)(1 + count), wait_ms) <= 0)
+	if (poll(fds, (nfds_t)(2 + count), wait_ms) <= 0)
 		return;
+	if (fds[1 + count].revents != 0)
+		scrape_turn(s->scrape, fill_metrics, s);
 	for (size_t i = 0; i < count; i++) {
 		if (fds[1 + i].revents == 0)
 			continue;
@@ -322,6 +335,14 @@ static int super_loop(struct super *s, struct failure *why)
 	return r < 0 ? failure_set(why, r, "a sink can't be opened") : 0;
 }
 
+static int open_metrics(struct super *s, struct failure *why)
+{
+	int r = scrape_open(s->options->metrics, &s->scrape, why);
+	if (r == 0 && scrape_port(s->scrape) != 0)
+		log_event(LOG_LEVEL_INFO, "metrics", "port=%u", scrape_port(s->scrape));
+	return r;
+}
+
 int super_run(const struct super_options *options, struct failure *why)
 {
 	struct super *s = calloc(1, sizeof(*s));
@@ -337,7 +358,12 @@ int super_run(const struct super_options *options, struct failure *why)
 	}
 	s->gauges = gauges_new(options->config->sink_count);
 	s->signal_fd = s->gauges == NULL ? -ENOMEM : open_signals();
-	r = s->signal_fd < 0 ? failure_errno(why, s->signal_fd, "start") : super_loop(s, why);
+	r = s->signal_fd < 0 ? failure_errno(why, s->signal_fd, "start") : 0;
+	if (r == 0 && options->metrics != NULL)
+		r = open_metrics(s, why);
+	if (r == 0)
+		r = super_loop(s, why);
+	scrape_close(ptr_take(s->scrape));
 	fd_close(&s->signal_fd);
 	super_base_fini(&s->base);
 	free(s);

@@ -9,7 +9,8 @@
 
 struct super_options {
 	const struct export_config *config;
-	bool once; /* end when every sink has everything */
+	bool once;           /* end when every sink has everything */
+	const char *metrics; /* where Prometheus is answered: scrape.h; NULL: nowhere */
 };
 
 /** Blocks until SIGTERM or SIGINT, or with once until everything is delivered. @return 0 or negative errno with a line in @why. */

@@ -167,6 +167,13 @@ void scrape_close(struct scrape *s)
 	free(s);
 }
 
+void scrape_leave(struct scrape *s)
+{
+	if (s != NULL)
+		s->path[0] = '\0';
+	scrape_close(s);
+}
+
 unsigned scrape_port(const struct scrape *s)
 {
 	return s->port;

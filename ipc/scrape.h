@@ -23,6 +23,8 @@ typedef void scrape_fill(void *arg, struct buf *to);
 int scrape_open(const char *where, struct scrape **ret, struct failure *why);
 /** Closes, and removes the socket's file. NULL is accepted. */
 void scrape_close(struct scrape *s);
+/** In a child that has nothing to do with it: closes, and leaves the socket's file. NULL is accepted. */
+void scrape_leave(struct scrape *s);
 /** The port that it has, where it was asked for any (0); 0: it is a Unix socket. */
 unsigned scrape_port(const struct scrape *s);
 /** Readable as soon as scrape_turn() has something to do, also when only time has passed. NULL: -1. */

@@ -11,7 +11,7 @@ _eclusa_export() {
 		return
 		;;
 	esac
-	mapfile -t COMPREPLY < <(compgen -W '--config --once --check --json --help --version' -- "$current")
+	mapfile -t COMPREPLY < <(compgen -W '--config --once --metrics --check --json --help --version' -- "$current")
 }
 
 complete -F _eclusa_export eclusa-export
