@@ -61,13 +61,23 @@ static int fall_back(struct alone *a, struct failure *why)
 	return r < 0 ? failure_errno(why, r, "no policy") : 0;
 }
 
+/** Before files are read, so that no change is missed, and after that, when it is known which ones they are. */
+static bool watch_files(struct alone *a, struct slice bundle, bool complete)
+{
+	int r = watch_renew(&a->watch, a->policy.source.path, bundle, complete);
+	if (r < 0)
+		log_event(LOG_LEVEL_ERROR, "watch-failed", "not every folder can be watched: %s",
+			strerror(-r));
+	return r == 1;
+}
+
 int alone_first_policy(struct alone *a, struct failure *why)
 {
 	struct alone_policy *p = &a->policy;
+	(void)watch_files(a, (struct slice){0}, false); /* what is new is read now */
 	int r = reload_source_load(&p->source, &p->bundle, &p->fault);
-	if (a->watch.fd >= 0 &&
-		watch_add(&a->watch, p->source.path, buf_slice(&p->bundle.text)) < 0)
-		log_event(LOG_LEVEL_ERROR, "watch-failed", "not every folder can be watched");
+	if (watch_files(a, buf_slice(&p->bundle.text), r == 0))
+		alone_want(a, ALONE_CHANGED);
 	p->origin = MESSAGE_POLICY_NEWEST;
 	if (r < 0)
 		r = fall_back(a, why);
@@ -190,9 +200,11 @@ void alone_load(struct alone *a)
 		a->clients[i].waits |= a->clients[i].asks;
 		a->clients[i].asks = false;
 	}
+	(void)watch_files(a, (struct slice){0}, false); /* what is new is read now */
 	int r = reload_source_load(&a->policy.source, &a->asked, &fault);
-	if (a->watch.fd >= 0) /* also of what does not load: its repair is a change */
-		(void)watch_add(&a->watch, a->policy.source.path, buf_slice(&a->asked.text));
+	/* Also of what does not load: its repair is a change. */
+	if (watch_files(a, buf_slice(&a->asked.text), r == 0))
+		alone_want(a, ALONE_CHANGED);
 	if (r < 0) {
 		refused(a, &fault, wanted);
 		return;

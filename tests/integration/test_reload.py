@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -137,6 +138,59 @@ def test_a_mount_that_swaps_a_link_is_seen(lab, machine):
     alone.wait_logged("policy-loaded")
     assert fetch(alone, "allowed.test", "/") == 403
     assert alone.end() == 0
+
+
+def make_version(folder, name, rule):
+    os.makedirs(os.path.join(folder, name))
+    with open(os.path.join(folder, name, "main.allow"), "w", encoding="ascii") as file:
+        file.write(policy(rule))
+
+
+def changes_over(lab, machine, path, change):
+    """What @change does to @path is loaded, and one more file in what is there then is seen, too."""
+    alone = Alone(lab, machine, path, "--watch")
+    assert fetch(alone, "allowed.test", "/") == 200
+    change()
+    wait_until(lambda: len(digests(alone)) == 2, alone.report)
+    seen, asked = lab.origin.connections.mark(), lab.dns.log.mark()
+    assert fetch(alone, "allowed.test", "/") == 403, "C"
+    assert not lab.origin.connections.since(seen) and not lab.dns.log.since(asked), "U"
+    alone.wait_event("deny.default")
+    with open(os.path.join(path, "main.allow"), "w", encoding="ascii") as file:
+        file.write(policy(WIDE))
+    wait_until(lambda: len(digests(alone)) == 3, alone.report)
+    assert fetch(alone, "allowed.test", "/") == 200
+    assert alone.end() == 0
+
+
+def test_a_folder_that_another_one_replaces_is_followed(lab, machine):
+    parent = tempfile.mkdtemp(dir=lab.folder)
+    make_version(parent, "rules", WIDE)
+    make_version(parent, "next", GONE)
+
+    def change():
+        os.rename(os.path.join(parent, "rules"), os.path.join(parent, "old"))
+        os.rename(os.path.join(parent, "next"), os.path.join(parent, "rules"))
+
+    changes_over(lab, machine, os.path.join(parent, "rules"), change)
+
+
+@pytest.mark.parametrize("path", ["", "current", "current/more"], ids=["volume", "link", "below-a-link"])
+def test_a_swapped_link_is_followed_wherever_it_is_in_the_path(lab, machine, path):
+    """A ConfigMap as a volume: files are links through one link, which is replaced; and releases, one of which is current."""
+    parent = tempfile.mkdtemp(dir=lab.folder)
+    below = "more" if path == "current/more" else ""
+    make_version(parent, os.path.join("v1", below), WIDE)
+    make_version(parent, os.path.join("v2", below), GONE)
+    os.symlink("v1", os.path.join(parent, "current"))
+    if not path:
+        os.symlink("current/main.allow", os.path.join(parent, "main.allow"))
+
+    def change():
+        os.symlink("v2", os.path.join(parent, "new"))
+        os.rename(os.path.join(parent, "new"), os.path.join(parent, "current"))
+
+    changes_over(lab, machine, os.path.join(parent, path).rstrip("/"), change)
 
 
 def test_files_that_are_only_touched_change_nothing(lab, machine):
