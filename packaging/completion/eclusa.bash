@@ -76,7 +76,7 @@ _eclusa_audit() { # current word, previous word, tool
 		mapfile -t COMPREPLY < <(compgen -W 'http network dns process entity lifecycle' -- "$1")
 		return
 		;;
-	-n | --before | --sandbox | --host | --reason | --rule | --profile | --since | --until)
+	-n | --before | --to | --sandbox | --host | --reason | --rule | --profile | --since | --until)
 		return
 		;;
 	--from)
@@ -88,6 +88,7 @@ _eclusa_audit() { # current word, previous word, tool
 		verify) options+=' --json --audit-dir --pub --signed --from' ;;
 		keygen) options+=' --key' ;;
 		prune) options+=' --before --audit-dir' ;;
+		report) options+=' --audit-dir --from --to -o' ;;
 		tail) options+=" -f -n --json --audit-dir $filters" ;;
 		grep) options+=" --json --audit-dir $filters" ;;
 		stats) options+=" -n --json --audit-dir $filters" ;;
@@ -102,11 +103,22 @@ _eclusa_audit() { # current word, previous word, tool
 	mapfile -t COMPREPLY < <(compgen -f -- "$1")
 }
 
+_eclusa_top() { # current word, previous word
+	case $2 in
+	--audit-dir | --export-state)
+		compopt -o dirnames
+		mapfile -t COMPREPLY < <(compgen -d -- "$1")
+		return
+		;;
+	esac
+	mapfile -t COMPREPLY < <(compgen -W '--once --json --audit-dir --export-state --help' -- "$1")
+}
+
 _eclusa() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} index
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		mapfile -t COMPREPLY < <(compgen -W 'run policy audit --help --version' -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W 'run policy audit top --help --version' -- "$current")
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -132,11 +144,12 @@ _eclusa() {
 		;;
 	audit)
 		if [ "$COMP_CWORD" -eq 2 ]; then
-			mapfile -t COMPREPLY < <(compgen -W 'verify keygen tail grep stats export prune --help' -- "$current")
+			mapfile -t COMPREPLY < <(compgen -W 'verify keygen tail grep stats export prune report --help' -- "$current")
 		else
 			_eclusa_audit "$current" "$previous" "${COMP_WORDS[2]}"
 		fi
 		;;
+	top) _eclusa_top "$current" "$previous" ;;
 	esac
 }
 
