@@ -56,8 +56,7 @@ static bool has_lower_case(struct slice method)
 static void warn_vacuous(const struct expect *e, struct place at, const struct policy_ask *ask,
 	struct policy_report *report)
 {
-	bool refused =
-		ask->refused != REASON_ALLOW_RULE || ask->path_refused != REASON_ALLOW_RULE;
+	bool refused = ask->refused != REASON_ALLOW_RULE || ask->path_refused != REASON_ALLOW_RULE;
 	if (e->allow || e->code != NULL || e->by != NULL)
 		return;
 	if (refused)

@@ -16,7 +16,7 @@ enum hello_result {
 	HELLO_DONE,
 	HELLO_MALFORMED,
 	HELLO_NOT_TLS, /* the first bytes are no TLS handshake record */
-	HELLO_ALERT,   /* only after a HelloRetryRequest: scan->at is behind an alert, which a client sends that gives up */
+	HELLO_ALERT, /* only after a HelloRetryRequest: scan->at is behind an alert, which a client sends that gives up */
 };
 
 /** Where the search for the message's end stands; zero-initialise. Keeps slow senders linear. */

@@ -67,7 +67,8 @@ enum flow_progress flow_refuse(struct flow *f, const struct refusal *r)
 	uint64_t passed = record != NULL ? record->bytes_in : 0;
 	flow_uncount_unsent(f);
 	if (record != NULL)
-		record->bytes_in = passed; /* interim responses: they are sent, before the refusal */
+		record->bytes_in =
+			passed; /* interim responses: they are sent, before the refusal */
 	if (r->unrecorded)
 		record = &f->connect_record;
 	else if (record == NULL) {

@@ -47,7 +47,8 @@ static const struct change changes[] = {
 		"wider GET https://a.test/ (addr)\n"},
 	{"allow a.test addr=169.254.0.0/16", "allow a.test addr=169.254.0.0/16,169.254.169.254",
 		"wider GET https://a.test/ (addr)\n"},
-	{"allow a.test addr=169.254.0.0/16", "allow a.test addr=169.254.0.0/16,169.254.169.253", ""},
+	{"allow a.test addr=169.254.0.0/16", "allow a.test addr=169.254.0.0/16,169.254.169.253",
+		""},
 	{"allow a.test POST", "allow a.test ANY req-body=1m", "allowed GET https://a.test/\n"},
 	/* the other limits */
 	{"allow a.test up=1k", "allow a.test up=2k", "wider GET https://a.test/ (up)\n"},

@@ -212,7 +212,8 @@ static void a_second_hello_may_follow_other_records(void **state)
 	assert_string_equal(hello.name.name, "origin.test");
 	scan = (struct hello_scan){.again = true};
 	assert_int_equal(
-		hello_parse(&scan, SLICE("\x15\x03\x03\x00\x02\x01\x5a\x16\x03\x03"), &hello), HELLO_ALERT);
+		hello_parse(&scan, SLICE("\x15\x03\x03\x00\x02\x01\x5a\x16\x03\x03"), &hello),
+		HELLO_ALERT);
 	assert_int_equal(scan.at, 7);
 	scan = (struct hello_scan){.again = true};
 	assert_int_equal(hello_parse(&scan, SLICE("GET"), &hello), HELLO_MALFORMED);
