@@ -50,14 +50,14 @@ class Authority:
     def pem(self):
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
-    def issue(self, key, common_name, names, start, end):
+    def issue(self, key, common_name, names, start, end, usage=ExtendedKeyUsageOID.SERVER_AUTH):
         now = datetime.datetime.utcnow()
         builder = (
             x509.CertificateBuilder().subject_name(_name(common_name)).issuer_name(self.subject)
             .public_key(key.public_key()).serial_number(x509.random_serial_number())
             .not_valid_before(now + start).not_valid_after(now + end)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(self.identifier), critical=False))
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName([_general_name(n) for n in names]), critical=False)
