@@ -299,7 +299,6 @@ static void finish_format(struct reader *r, struct sink_config *c)
 
 static void finish_sink(struct reader *r, struct sink_config *c)
 {
-	size_t errors = r->report->errors;
 	for (size_t i = 0; i < settings_count(c->kind); i++)
 		fill_value(r, setting_at(c->kind, i), c->place, &c->values[i]);
 	finish_format(r, c);
@@ -314,7 +313,7 @@ static void finish_sink(struct reader *r, struct sink_config *c)
 	c->timeout_ms = (unsigned)common_value(c, COMMON_TIMEOUT)->number;
 	if (c->retry_most_ms < c->retry_least_ms)
 		sink_config_error(c, "retry-most", r->report, "less than retry-least");
-	if (c->kind->check != NULL && r->report->errors == errors)
+	if (c->kind->check != NULL && r->report->errors == 0)
 		c->kind->check(c, r->report);
 }
 

@@ -27,6 +27,7 @@ struct cursor_segment {
 	uint64_t size;    /* when it was looked at last */
 	uint64_t used;    /* turn in which the descriptor was used last */
 	uint64_t partial; /* with this size the rest of it was no whole line */
+	bool fresh;       /* of a log that was there before this sink: no loss when it is gone */
 	bool skipping;    /* within a line that is too long */
 };
 

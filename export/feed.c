@@ -18,6 +18,7 @@ int feed_open(int channel, struct cursor *cursor, struct feed **ret, struct fail
 	f->channel = channel;
 	f->cursor = cursor;
 	f->index_fd = -1;
+	f->fresh = cursor->index_offset == 0 && cursor->count == 0;
 	*ret = f;
 	return 0;
 }
@@ -76,7 +77,10 @@ static void drop_segment(struct feed *f, struct cursor_segment *s)
 /** It was removed, or moved away, before all of it was delivered. */
 static void lose_segment(struct feed *f, struct cursor_segment *s)
 {
-	uint64_t lost = !s->closed ? 1 : s->last > s->sequence ? s->last - s->sequence : 0;
+	uint64_t lost = s->fresh && s->offset == 0 ? 0
+		: !s->closed                       ? 1
+		: s->last > s->sequence            ? s->last - s->sequence
+						   : 0;
 	if (lost > 0)
 		log_event(LOG_LEVEL_ERROR, "file-lost",
 			"file=%s lines=%s%" PRIu64 " it is gone, and they were not delivered",
@@ -203,6 +207,28 @@ static int read_segment(struct feed *f, struct batch *b, struct cursor_segment *
 	return 0;
 }
 
+/** The chain's name, as it stands in a file's behind the time. */
+static const char *chain_of(const struct cursor_segment *s)
+{
+	const char *dash = strchr(s->name, '-');
+	return dash == NULL ? s->name : dash;
+}
+
+/**
+ * A chain that goes on in another file is read in its order: a file waits until those before it are read. Files are in the order in which
+ * they were begun, and were looked at last first, so that none of them had a line more then.
+ */
+static bool is_behind(const struct feed *f, size_t index)
+{
+	for (size_t i = 0; i < index; i++) {
+		if (is_unread(f->cursor->segments[i]) &&
+			strcmp(chain_of(f->cursor->segments[i]),
+				chain_of(f->cursor->segments[index])) == 0)
+			return true;
+	}
+	return false;
+}
+
 /** How much is there to read, at most @limit. */
 static size_t available(const struct feed *f, size_t limit)
 {
@@ -224,10 +250,11 @@ int feed_take(struct feed *f, const struct sink_config *c, struct batch **ret, s
 	struct batch *b = batch_new(c, bytes);
 	int r = b == NULL ? -ENOMEM : 0;
 	for (size_t i = 0; r == 0 && i < count && b->part_count < BATCH_PARTS_MAX; i++) {
-		struct cursor_segment *s = f->cursor->segments[(f->turn + i) % count];
+		size_t at = (f->turn + i) % count;
+		struct cursor_segment *s = f->cursor->segments[at];
 		if (b->sink.count >= b->lines_max || batch_room(b) == 0)
 			break;
-		if (is_unread(s))
+		if (is_unread(s) && !is_behind(f, at))
 			r = read_segment(f, b, s);
 	}
 	f->turn = (f->turn + 1) % count;

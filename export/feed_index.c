@@ -164,27 +164,35 @@ static int take_again(struct feed *f, const struct entry *e)
 	return 0;
 }
 
+/** A file that the cursor is not at. @return 0; 1: not now; negative errno. */
+static int take_file(struct feed *f, const struct entry *e)
+{
+	if (!entry_closes(e) && !slice_equal(e->kind, SLICE("opened")))
+		return 0; /* pruned: what was not delivered shows when it is opened */
+	if (f->cursor->count == CURSOR_SEGMENTS_MAX) {
+		f->more = true;
+		return 1;
+	}
+	if (entry_closes(e) && names_has(&f->names, name_hash(e->segment)))
+		return take_again(f, e);
+	struct cursor_segment *s = cursor_add(f->cursor, e->segment);
+	if (s == NULL)
+		return -ENOMEM;
+	s->fresh = f->fresh;
+	return 0;
+}
+
 static int visit_new(struct visit *v, const struct entry *e)
 {
 	struct feed *f = v->feed;
+	int r = cursor_find(f->cursor, e->segment) != NULL ? 0 : take_file(f, e);
 	struct cursor_segment *s = cursor_find(f->cursor, e->segment);
-	int r = 0;
-	if (s == NULL) {
-		if (f->cursor->count == CURSOR_SEGMENTS_MAX) {
-			f->more = true;
-			return 1;
-		}
-		if (entry_closes(e) && names_has(&f->names, name_hash(e->segment)))
-			r = take_again(f, e);
-		else if (cursor_add(f->cursor, e->segment) == NULL)
-			r = -ENOMEM;
-	}
-	s = cursor_find(f->cursor, e->segment);
 	if (r == 0 && s != NULL && entry_closes(e)) {
 		s->closed = true;
+		s->partial = 0; /* a torn end is its end now */
 		s->last = e->last > s->last ? e->last : s->last;
 	}
-	return r < 0 ? r : visit_name(v, e);
+	return r != 0 ? r : visit_name(v, e);
 }
 
 /** The index as it is now; it may have been moved away with the files that it lists. @return 0 or negative errno. */
@@ -250,6 +258,7 @@ static int take_entries(struct feed *f)
 	if (r == 0 && (uint64_t)st.st_size > f->cursor->index_offset)
 		r = visit_entries(&v, visit_new, f->cursor->index_offset, (uint64_t)st.st_size,
 			&f->cursor->index_offset);
+	f->fresh = f->fresh && f->more;
 	return r;
 }
 

@@ -19,6 +19,7 @@ struct feed {
 	size_t open_files;
 	uint64_t lines, bytes; /* that were acknowledged in this life: the size of a line */
 	int index_fd;          /* -1: there is none yet */
+	bool fresh;            /* the sink's first look at this log */
 	bool more;             /* the index has entries that wait until a file is done with */
 	uint64_t looked_ns;    /* when the folder was listed last */
 	struct names names;
