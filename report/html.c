@@ -70,8 +70,8 @@ void html_number(struct buf *to, uint64_t number)
 void html_bytes(struct buf *to, uint64_t bytes)
 {
 	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-	size_t unit = 0;
-	uint64_t tenths = bytes > UINT64_MAX / 10 ? UINT64_MAX : bytes * 10;
+	size_t unit = bytes > UINT64_MAX / 10;
+	uint64_t tenths = (unit > 0 ? bytes >> 10 : bytes) * 10;
 	while (tenths >= 10240) {
 		tenths /= 1024;
 		unit++;
