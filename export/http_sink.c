@@ -18,14 +18,12 @@ void http_sink_check(const struct sink_config *c, struct policy_report *report)
 	if (http_url_is_plain(url->text) && sink_config_value(c, "plain")->number == 0)
 		sink_config_error(c, "url", report,
 			"events would cross the network unencrypted: give an https:// URL, or say `plain yes`");
-	bool certificate = sink_value_is(sink_config_value(c, "client-certificate"));
-	bool key = sink_value_is(sink_config_value(c, "client-key"));
+	bool certificate = sink_value_is(sink_config_value(c, "cert"));
+	bool key = sink_value_is(sink_config_value(c, "key"));
 	if (certificate && !key)
-		sink_config_error(c, "client-certificate", report,
-			"a certificate needs its key: add client-key");
+		sink_config_error(c, "cert", report, "a certificate needs its key: add key");
 	if (key && !certificate)
-		sink_config_error(c, "client-key", report,
-			"a key needs its certificate: add client-certificate");
+		sink_config_error(c, "key", report, "a key needs its certificate: add cert");
 }
 
 int http_sink_url(const struct sink_config *c, const char *suffix, char ret[static HTTP_URL_BYTES])
@@ -75,11 +73,10 @@ static int read_pem(const struct sink_config *c, struct pem *pem, struct failure
 	int result = sink_value_is(sink_config_value(c, "ca"))
 		? read_file(c, "ca", &pem->authorities, why)
 		: read_roots(pem, why);
-	if (result < 0 || !sink_value_is(sink_config_value(c, "client-certificate")))
+	if (result < 0 || !sink_value_is(sink_config_value(c, "cert")))
 		return result;
-	result = read_file(c, "client-certificate", &pem->certificate, why);
-	return result < 0 ? result
-			  : secret_read(sink_config_value(c, "client-key")->text, &pem->key, why);
+	result = read_file(c, "cert", &pem->certificate, why);
+	return result < 0 ? result : secret_read(sink_config_value(c, "key")->text, &pem->key, why);
 }
 
 static void pem_fini(struct pem *pem)

@@ -49,10 +49,8 @@ struct sink {
 /** Rows of a kind's settings that all these sinks have. */
 #define HTTP_SINK_SETTINGS                                                                         \
 	{.name = "url", .type = SETTING_URL, .required = true},                                    \
-		{.name = "ca", .type = SETTING_FILE},                                              \
-		{.name = "client-certificate", .type = SETTING_FILE},                              \
-		{.name = "client-key", .type = SETTING_SECRET},                                    \
-		{.name = "proxy", .type = SETTING_URL},                                            \
+		{.name = "ca", .type = SETTING_FILE}, {.name = "cert", .type = SETTING_FILE},      \
+		{.name = "key", .type = SETTING_SECRET}, {.name = "proxy", .type = SETTING_URL},   \
 		{.name = "gzip", .type = SETTING_FLAG, .otherwise = "no"},                         \
 	{                                                                                          \
 		.name = "plain", .type = SETTING_FLAG, .otherwise = "no"                           \

@@ -14,7 +14,7 @@
 static const struct sink_setting settings[] = {
 	HTTP_SINK_SETTINGS,
 	{.name = "authorization", .type = SETTING_SECRET},
-	{.name = "index", .type = SETTING_TEXT, .otherwise = "logs-eclusa-default"},
+	{.name = "index", .type = SETTING_TEXT, .otherwise = "logs-eclusa.audit-default"},
 };
 
 static bool add(const struct sink *s, struct sink_line *line, bool first, struct buf *to)

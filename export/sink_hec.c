@@ -33,7 +33,7 @@ static const struct sink_setting settings[] = {
 		.least = 20,
 		.most = 60000},
 	{.name = "source", .type = SETTING_TEXT, .otherwise = "eclusa"},
-	{.name = "sourcetype", .type = SETTING_TEXT, .otherwise = "eclusa:audit"},
+	{.name = "sourcetype", .type = SETTING_TEXT, .otherwise = "eclusa:ocsf"},
 	{.name = "index", .type = SETTING_TEXT},
 };
 

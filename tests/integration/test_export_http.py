@@ -330,7 +330,7 @@ def test_the_exporter_shows_its_certificate(ground):
     wait_until(lambda: "sink-failed" in ground.said(), ground.said)
     ground.kill()
     assert receiver.requests.since() == []
-    words += [f"client-certificate {tls.files['certificate']}", f"client-key {tls.files['key']}"]
+    words += [f"cert {tls.files['certificate']}", f"key {tls.files['key']}"]
     ground.start("ndjson", *words, url=f"https://127.0.0.1:{PORT}")
     ground.all_arrive(receiver)
 

@@ -357,7 +357,7 @@ class Bulk(Receiver):
 
     content_types = ("application/x-ndjson", "application/json")
 
-    def __init__(self, namespace, port, index="logs-eclusa-default", **more):
+    def __init__(self, namespace, port, index="logs-eclusa.audit-default", **more):
         super().__init__(namespace, port, **more)
         self.path = f"/{index}/_bulk"
         self.item_faults = {}

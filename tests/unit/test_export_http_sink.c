@@ -153,7 +153,7 @@ static void an_event_collector_gets_its_form(void **state)
 	assert_string_equal(t.sink->ack_url, "http://127.0.0.1:9/base/services/collector/ack");
 	assert_int_equal(strlen(t.sink->channel), 36);
 	assert_body(&t, 1,
-		"{\"source\":\"eclusa\",\"sourcetype\":\"eclusa:audit\",\"index\":\"main\","
+		"{\"source\":\"eclusa\",\"sourcetype\":\"eclusa:ocsf\",\"index\":\"main\","
 		"\"time\":1795961863.123,\"host\":\"gw\\u00e901\",\"event\":" LINE_TEXT "}");
 	setup_close(&t);
 }
@@ -206,7 +206,7 @@ static void each_bulk_event_has_its_id(void **state)
 	struct setup t;
 	setup_open(&t, &sink_elastic_bulk, "");
 	assert_true(slice_starts(slice_of(t.sink->url),
-		SLICE("http://127.0.0.1:9/base/logs-eclusa-default/_bulk?filter_path=")));
+		SLICE("http://127.0.0.1:9/base/logs-eclusa.audit-default/_bulk?filter_path=")));
 	assert_body(&t, 1, "{\"create\":{\"_id\":\"" LINE_UID "\"}}\n" LINE_TEXT "\n");
 	struct buf body = {.limit = 0};
 	t.lines[0].facts.uid = (struct slice){NULL, 0};
@@ -355,8 +355,8 @@ static void settings_that_contradict_one_another_are_found(void **state)
 		const char *settings, *finding;
 	} cases[] = {
 		{"url http://siem.example\n", "unencrypted"},
-		{"url https://siem.example\nclient-certificate /etc/passwd\n", "needs its key"},
-		{"url https://siem.example\nclient-key /etc/passwd\n", "needs its certificate"},
+		{"url https://siem.example\ncert /etc/passwd\n", "needs its key"},
+		{"url https://siem.example\nkey /etc/passwd\n", "needs its certificate"},
 		{"url https://siem.example\nindex a/b\n", "lower-case"},
 	};
 	(void)state;
