@@ -3,7 +3,9 @@
 #
 # policy: a decision beside a linear scan of all rules (policy_bench.c).
 # passage: MB/s of bytes that are passed on unread, and of inspected ones, beside none of ours (passage.py).
+# recording: what the log takes of a worker's time for a request (recording.py).
 # audit: making, writing and chaining, and verifying events, the last beside sha256sum (audit_bench.c).
+# tools: reading a log of LINES=1000000 lines with eclusa audit tail, grep, export and stats (audit_tools.py).
 # start: what it costs to start a sandbox for `true`, beside bare fork+exec, bwrap and crun, in one run.
 # Interleaved, so that other load falls on all alike: read the ratios. N=60 rounds, GAP_MS=0 between starts.
 #
@@ -13,24 +15,32 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 export BUILD=${BUILD:-build}
-passage() { # in namespaces that end with it, and its servers with them
+inside() { # SCRIPT WORDS... in namespaces that end with it, and its servers with them
 	local namespaces=(--net --pid --fork --kill-child --mount-proc) folder
 	[ "$(id -u)" -eq 0 ] || namespaces+=(--user --map-root-user)
 	folder=$(mktemp -d)
 	# shellcheck disable=SC2016 # for the inner shell
-	unshare "${namespaces[@]}" bash -c 'ip link set lo up && exec /usr/bin/python3 tests/bench/passage.py "$@"' passage "$folder" "${MIB:-512}"
+	unshare "${namespaces[@]}" bash -c 'ip link set lo up && exec /usr/bin/python3 "tests/bench/$0" "$@"' "$1" "$folder" "${@:2}"
+	rm -rf "$folder"
+}
+tools() {
+	local folder
+	folder=$(mktemp -d)
+	/usr/bin/python3 tests/bench/audit_tools.py "$folder"
 	rm -rf "$folder"
 }
 if [ -z "${BENCH_INSIDE:-}" ]; then
-	[ $# -gt 0 ] || set -- policy passage audit start
+	[ $# -gt 0 ] || set -- policy passage recording audit tools start
 	wants_start=
 	for name in "$@"; do
 		case $name in
 		policy) "$BUILD/tests/policy_bench" ;;
-		passage) passage ;;
+		passage) inside passage.py "${MIB:-512}" ;;
+		recording) inside recording.py ;;
 		audit) "$BUILD/tests/audit_bench" ;;
+		tools) tools ;;
 		start) wants_start=1 ;;
-		*) echo "bench: there is no '$name'; there are policy, passage, audit and start" >&2; exit 2 ;;
+		*) echo "bench: there is no '$name'; there are policy, passage, recording, audit, tools and start" >&2; exit 2 ;;
 		esac
 	done
 	[ -n "$wants_start" ] || exit 0
