@@ -16,6 +16,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#define BATCH_MS 5          /* after lines: more are let come, and nobody has to wake it */
 #define RETRY_MS 100        /* after a failed write */
 #define IDLE_MS  1000       /* looked at again even if nobody says that there is something */
 #define ASK_NS   NS_PER_SEC /* another file is asked for again, as long as there is none */
@@ -219,13 +220,11 @@ static void recorder_hush(int wake_fd)
 		continue;
 }
 
-static void recorder_wait(struct recorder *r)
+static void recorder_wait(struct recorder *r, int limit_ms)
 {
 	struct pollfd wait[] = {{.fd = r->context->channel_fd, .events = POLLIN},
 		{.fd = r->context->wake_fd, .events = POLLIN}};
-	int limit_ms = r->stalled_ns != 0 ? RETRY_MS : IDLE_MS;
-	recorder_watch_clock(
-		r); /* before it sleeps: at least each second, and never while there is much to do */
+	recorder_watch_clock(r); /* at least each second */
 	int ready = poll(wait, 2, spool_timeout_ms(&r->spool, limit_ms));
 	if (ready <= 0)
 		return; /* a timeout or a signal: looked at again */
@@ -252,12 +251,14 @@ int recorder_run(const struct recorder_context *context)
 	for (unsigned i = 0; i < context->ring_count; i++)
 		audit_ring_set_stalled(context->rings[i], false); /* a predecessor's word */
 	while (!r.ended) {
-		if (recorder_drain(&r, false) > 0)
+		if (recorder_drain(&r, false) > 0) {
+			recorder_wait(&r, BATCH_MS);
 			continue;
+		}
 		for (unsigned i = 0; i < context->ring_count; i++)
 			audit_ring_will_sleep(context->rings[i]);
 		if (recorder_drain(&r, false) <= 0)
-			recorder_wait(&r);
+			recorder_wait(&r, r.stalled_ns != 0 ? RETRY_MS : IDLE_MS);
 	}
 	return recorder_drain(&r, false) < 0 ? 1 : 0;
 }

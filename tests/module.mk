@@ -74,8 +74,14 @@ $(BUILD)/tests/$(1)_bench: $(BUILD)/obj/tests/bench/$(1)_bench.o $(foreach l,$(L
 endef
 $(foreach b,$(BENCH_SOURCES:tests/bench/%_bench.c=%),$(eval $(call bench_program,$(b))))
 
+# The proxy without its log, for the row on recording: the object stands for the library's record.o. Never installed.
+$(BUILD)/tests/eclusa-proxy-unrecorded: $(BUILD)/obj/proxy/main.o $(BUILD)/obj/tests/bench/unrecorded.o $(foreach l,$(LIBS_proxy),$(call lib,$(l)))
+	@[ "$(V)" = 1 ] || echo "  LINK    $@"
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ $(PKG_LIBS)
+
 .PHONY: bench-build
-bench-build: $(BENCH_BINARIES)
+bench-build: $(BENCH_BINARIES) $(BUILD)/tests/eclusa-proxy-unrecorded
 
 .PHONY: tests-build replay-build
 tests-build: all unit $(BUILD)/tests/probe_calls
