@@ -266,6 +266,13 @@ def test_a_success_of_somebody_else_is_none(ground, kind):
     ground.nothing_is_quarantined()
 
 
+def test_names_are_looked_up_by_a_process_that_is_confined(ground):
+    receiver = ground.receiver("ndjson").start()
+    ground.log.add(5)
+    ground.start("ndjson", url=f"http://localhost:{PORT}/")
+    ground.all_arrive(receiver)
+
+
 # -- TLS --------------------------------------------------------------------------------------------------------
 class Tls:
     def __init__(self, folder):
