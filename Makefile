@@ -105,6 +105,7 @@ installed_page = $(MANDIR)/man$(subst .,,$(suffix $(1)))/$(notdir $(1))
 DOC_PAGES := README.md SECURITY.md CONTRIBUTING.md LICENSE allowlists/README.md \
 	$(wildcard docs/*.md docs/decisions/*.md) $(MANUAL)
 DOC_FOLDERS := docs/man docs/decisions docs allowlists
+SIGMA := $(notdir $(wildcard packaging/sigma/*.yml))
 ALLOWLISTS := $(wildcard allowlists/*.allow allowlists/common/*.allow allowlists/*.md)
 
 .PHONY: install uninstall
@@ -118,6 +119,7 @@ install: all
 	$(foreach page,$(MANUAL),install -D -m 0644 $(page) $(DESTDIR)$(call installed_page,$(page)) &&) true
 	for page in $(DOC_PAGES); do install -m 0644 $$page $(DESTDIR)$(DOCDIR)/$$page || exit 1; done
 	for file in $(ALLOWLISTS); do install -D -m 0644 $$file $(DESTDIR)$(DATADIR)/$$file || exit 1; done
+	for file in $(SIGMA); do install -D -m 0644 packaging/sigma/$$file $(DESTDIR)$(DATADIR)/sigma/$$file || exit 1; done
 	install -m 0644 packaging/completion/eclusa.bash $(DESTDIR)$(COMPLETIONDIR)/eclusa
 	install -m 0644 packaging/completion/eclusa-proxy.bash $(DESTDIR)$(COMPLETIONDIR)/eclusa-proxy
 	install -m 0644 packaging/completion/eclusa-export.bash $(DESTDIR)$(COMPLETIONDIR)/eclusa-export
@@ -125,10 +127,10 @@ install: all
 uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/eclusa $(DESTDIR)$(LIBEXECDIR)/eclusa-netd $(DESTDIR)$(LIBEXECDIR)/eclusa-proxy $(DESTDIR)$(LIBEXECDIR)/eclusa-export \
 		$(foreach page,$(MANUAL),$(DESTDIR)$(call installed_page,$(page))) \
-		$(DOC_PAGES:%=$(DESTDIR)$(DOCDIR)/%) $(ALLOWLISTS:%=$(DESTDIR)$(DATADIR)/%) \
+		$(DOC_PAGES:%=$(DESTDIR)$(DOCDIR)/%) $(ALLOWLISTS:%=$(DESTDIR)$(DATADIR)/%) $(SIGMA:%=$(DESTDIR)$(DATADIR)/sigma/%) \
 		$(DESTDIR)$(COMPLETIONDIR)/eclusa $(DESTDIR)$(COMPLETIONDIR)/eclusa-proxy $(DESTDIR)$(BINDIR)/eclusa-proxy \
 		$(DESTDIR)$(COMPLETIONDIR)/eclusa-export $(DESTDIR)$(BINDIR)/eclusa-export
-	for folder in $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(DATADIR)/allowlists/common $(DESTDIR)$(DATADIR)/allowlists \
+	for folder in $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(DATADIR)/allowlists/common $(DESTDIR)$(DATADIR)/allowlists $(DESTDIR)$(DATADIR)/sigma \
 		$(DESTDIR)$(DATADIR) \
 		$(DOC_FOLDERS:%=$(DESTDIR)$(DOCDIR)/%) $(DESTDIR)$(DOCDIR); do \
 		[ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
