@@ -309,3 +309,16 @@ void policy_opened(const struct policy *p, policy_visit_opened *visit, void *arg
 		visit(&p->openings[i].prefix, p->openings[i].ports.first, p->openings[i].ports.last,
 			arg);
 }
+
+uint64_t policy_next_expiry(const struct policy *p, uint64_t now_ms)
+{
+	uint64_t next = RULE_NEVER_MS;
+	for (size_t i = 0; i < p->profile_count; i++) {
+		for (size_t j = 0; j < p->profiles[i].rule_count; j++) {
+			uint64_t at = p->profiles[i].rules[j]->expires_ms;
+			if (at > now_ms && at < next)
+				next = at;
+		}
+	}
+	return next;
+}

@@ -187,6 +187,9 @@ enum reason policy_admit_address(const struct rule *rule, const struct address *
 const struct rule *policy_rule_opening(
 	const struct profile *p, const struct policy_question *q, const struct address *a);
 
+/** The first moment after @now_ms at which a rule expires, so that an answer may change; UINT64_MAX: never. */
+uint64_t policy_next_expiry(const struct policy *p, uint64_t now_ms);
+
 /** Call @visit for every prefix that some rule's addr= or ip: opens, with its ports (packet filter). */
 typedef void policy_visit_opened(
 	const struct cidr *prefix, uint16_t port_first, uint16_t port_last, void *arg);

@@ -1,6 +1,7 @@
 /* See renew.h. */
 #include "proxy/renew.h"
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "ipc/channel.h"
 #include "ipc/fault.h"
@@ -8,6 +9,9 @@
 #include "proxy/worker_state.h"
 
 #include <assert.h>
+
+#define EXPIRY_LOOK_MS                                                                             \
+	(60 * 1000) /* the wall clock may be set meanwhile, so it is looked at this often */
 
 /** What has to be found for each sandbox. */
 struct search {
@@ -49,6 +53,29 @@ static void renew_sandbox(struct sandbox *s, void *arg)
 	flow_revoke_all(s);
 }
 
+static void revoke_sandbox(struct sandbox *s, void *arg)
+{
+	(void)arg;
+	flow_revoke_all(s);
+}
+
+static void on_expiry(uv_timer_t *timer)
+{
+	struct worker *w = timer->data;
+	ident_each(&w->ident, revoke_sandbox, NULL);
+	renew_watch_expiry(w);
+}
+
+void renew_watch_expiry(struct worker *w)
+{
+	uint64_t now = clock_wall_ms();
+	uint64_t next = policy_next_expiry(w->policy->policy, now);
+	uint64_t left = next - now < EXPIRY_LOOK_MS ? next - now : EXPIRY_LOOK_MS;
+	(void)uv_timer_stop(&w->expiry); /* can't fail; nor can the other, which has a callback */
+	if (next != UINT64_MAX)
+		(void)uv_timer_start(&w->expiry, on_expiry, left, 0);
+}
+
 static void renew_commit(struct worker *w, uint32_t version)
 {
 	uint32_t origin = w->prepared.origin;
@@ -63,6 +90,7 @@ static void renew_commit(struct worker *w, uint32_t version)
 	struct snapshot *before = w->policy;
 	w->policy = now;
 	ident_each(&w->ident, renew_sandbox, w);
+	renew_watch_expiry(w);
 	snapshot_put(before);
 }
 

@@ -9,4 +9,10 @@ struct worker;
 /** MESSAGE_POLICY_PREPARE (with its bundle, which stays the caller's), _COMMIT or _DROP; the first is answered on super's channel. */
 void renew_step(struct worker *w, struct message_policy_step *m, int bundle_fd);
 
+/**
+ * From now on flows end when the rule that allows them expires. Once for a worker, whose loop stands, and again for each policy
+ * that comes into force.
+ */
+void renew_watch_expiry(struct worker *w);
+
 #endif

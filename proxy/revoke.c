@@ -1,5 +1,5 @@
 /*
- * A new policy and the flows that an older one allowed: each is asked about again, with the question that it keeps, and
+ * A new policy, or a rule that has expired, and the flows that were allowed before: each is asked about again, with the question that it keeps, and
  * with the address that it reached. What the new one allows finishes under the old verdict; only bytes that pass unread get the
  * new one's limits, since nothing else ends them. See flow_state.h.
  */
@@ -113,14 +113,17 @@ bool flow_revoke(struct flow *f)
 		return false;
 	if (judge(f, &v))
 		return keep(f, v.rule);
-	(void)snprintf(detail, sizeof(detail), "the policy has changed: %.200s",
+	bool expired = v.reason == REASON_DENY_EXPIRED && f->policy == f->worker->policy;
+	enum reason reason = expired ? REASON_DENY_EXPIRED : REASON_DENY_REVOKED;
+	(void)snprintf(detail, sizeof(detail), "%s%.200s",
+		expired ? "" : "the policy has changed: ",
 		v.detail[0] != '\0' ? v.detail : reason_sentence(v.reason));
 	resolve_drop(ptr_take(f->query));
 	dial_free(ptr_take(f->dial)); /* not one more SYN */
-	struct refusal r = {.reason = REASON_DENY_REVOKED, .message = detail};
+	struct refusal r = {.reason = reason, .message = detail};
 	if (can_answer(f))
 		(void)flow_refuse(f, &r); /* the state says where it went */
 	else
-		(void)flow_reset(f, REASON_DENY_REVOKED, detail);
+		(void)flow_reset(f, reason, detail);
 	return true;
 }

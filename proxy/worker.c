@@ -251,6 +251,9 @@ int worker_run(const struct worker_context *context)
 	buf_init(&w->line, 4 * AUDIT_LINE_BYTES_MAX);
 	(void)uv_idle_init(&w->loop, &w->turns); /* can't fail */
 	w->turns.data = w;
+	(void)uv_timer_init(&w->loop, &w->expiry); /* likewise */
+	w->expiry.data = w;
+	renew_watch_expiry(w);
 	int r = worker_start(w, &why);
 	if (r < 0)
 		log_event(LOG_LEVEL_ERROR, "worker-start", "worker=%u error=\"%s\"", context->index,

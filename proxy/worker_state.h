@@ -21,8 +21,9 @@ struct worker {
 	uv_poll_t channel;
 	uv_poll_t listener;
 	uv_poll_t commits;
-	uv_idle_t turns; /* runs while flows are ready */
-	int spare_fd;    /* given up for a moment to refuse a connection when descriptors run out */
+	uv_idle_t turns;   /* runs while flows are ready */
+	uv_timer_t expiry; /* of rules in force */
+	int spare_fd; /* given up for a moment to refuse a connection when descriptors run out */
 	bool stopping;
 	struct ident ident;
 	struct snapshot *policy; /* in force */

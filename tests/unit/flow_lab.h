@@ -14,6 +14,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "ipc/channel.h"
+#include "policy/profile.h"
 #include "policy/source.h"
 #include "proxy/keeper.h"
 #include "proxy/worker.h"
@@ -43,6 +44,7 @@ struct lab_options {
 	const char *limits;     /* as ECLUSA_LIMITS, or NULL */
 	const char *fault;      /* as ECLUSA_FAULT, or NULL */
 	uint16_t resolver_port; /* on 127.0.0.1; 0: none */
+	uint64_t expires_in_ms; /* of every rule, from the start; 0: never */
 };
 
 struct lab_world {
@@ -93,6 +95,10 @@ static inline void lab_policy(struct lab_world *w, const struct lab_options *o)
 	assert_int_equal(policy_source_rules(o->rules, o->rule_count, &w->bundle, &why), 0);
 	if (policy_compile(buf_slice(&w->bundle), &w->policy, &report) < 0)
 		fail_msg("%s", report.items[0].text);
+	/* Policy text knows days only. */
+	for (size_t i = 0; o->expires_in_ms != 0 && i < w->policy->profiles[0].rule_count; i++)
+		((struct rule_entry *)(uintptr_t)w->policy->profiles[0].rules[i])->expires_ms =
+			clock_wall_ms() + o->expires_in_ms;
 }
 
 static inline void lab_keeper(struct lab_world *w, int keeper_ends[2])

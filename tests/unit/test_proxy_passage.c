@@ -314,6 +314,27 @@ static void tunnels_leave_nothing_behind(void **state)
 	assert_int_equal(count_of(events(f), "\"status_code\":\"allow.rule\""), TUNNELS);
 }
 
+static void what_passes_ends_when_its_rule_expires(void **state)
+{
+	struct fixture *f = *state;
+	struct lab_options o = {.rules = f->rule_list,
+		.rule_count = RULES,
+		.hosts = "127.0.0.1 raw.test\n",
+		.expires_in_ms = 1500};
+	lab_start(&f->world, &o);
+	int fd = tunnel_open(f, "raw.test");
+	assert_status(f, "200");
+	assert_int_equal(file_write_all(fd, SLICE("hello\n")), 0);
+	char heard[64];
+	while (recv(fd, heard, sizeof(heard), 0) > 0)
+		continue; /* until it is cut */
+	fd_close(&fd);
+	int late = tunnel_open(f, "raw.test");
+	assert_non_null(strstr(f->answer, " deny.expired raw.test"));
+	fd_close(&late);
+	assert_int_equal(count_of(events(f), "\"status_code\":\"deny.expired\""), 2);
+}
+
 static void a_connection_is_a_use_of_its_rule(void **state)
 {
 	struct fixture *f = *state;
@@ -344,6 +365,7 @@ int main(void)
 		FLOW_TEST(the_end_of_a_sandbox_cuts_what_passes),
 		FLOW_TEST(a_slow_reader_slows_the_writer),
 		FLOW_TEST(tunnels_leave_nothing_behind),
+		FLOW_TEST(what_passes_ends_when_its_rule_expires),
 		FLOW_TEST(a_connection_is_a_use_of_its_rule),
 	};
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
