@@ -9,6 +9,7 @@
 #include "ipc/channel.h"
 #include "ipc/control.h"
 #include "proxy/last_good.h"
+#include "proxy/limits.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -92,7 +93,11 @@ static int alone_prepare(struct alone *a, struct failure *why)
 {
 	const struct alone_options *o = a->options;
 	struct trust trust;
+	struct limits limits = limits_default();
 	int r = a->signal_fd = open_signals(why);
+	if (r >= 0)
+		r = limits_of_environment(&limits, why);
+	a->leave_ms = limits.leave_ms;
 	if (r >= 0)
 		r = reload_source_trust(
 			&a->policy.source, &trust, why); /* a mistake is said at once */
@@ -138,27 +143,50 @@ static void alone_end(struct alone *a, enum alone_exit status)
 		fd_close(&a->launcher_fd); /* it has ended, or ends by that */
 }
 
-static void alone_ready(struct alone *a, const struct message_proxy_ready *m)
+/** In order: new connections are refused, and what is under way may end, for a while. */
+static void alone_leave(struct alone *a)
 {
-	const struct alone_options *o = a->options;
-	const struct slice pem = {m->ca_pem, m->ca_len};
-	char shown[ADDRESS_TEXT_BYTES];
-	bool six = o->address.family == 6;
-	int r = m->ca_len > sizeof(m->ca_pem) ? -EPROTO : 0;
-	if (r == 0 && o->ca_out != NULL)
-		r = write_ca(o->ca_out, pem);
-	if (r < 0) {
-		log_event(LOG_LEVEL_ERROR, "ca-not-written", "path=%s error=%s",
-			o->ca_out != NULL ? o->ca_out : "", strerror(-r));
-		alone_end(a, ALONE_EXIT_FAILED);
+	const struct message_header leave = {.kind = MESSAGE_PROXY_LEAVE};
+	if (!a->is_ready || a->leaving) { /* asked again: at once */
+		alone_end(a, ALONE_EXIT_ENDED);
 		return;
 	}
+	a->leaving = true;
+	a->leave_by_ns = clock_monotonic_ns() + a->leave_ms * NS_PER_MS;
+	log_event(LOG_LEVEL_INFO, "leaving", "at_most_ms=%u", a->leave_ms);
+	if (channel_send(a->launcher_fd, &leave, sizeof(leave), NULL, 0) < 0)
+		fd_close(&a->launcher_fd); /* it has ended, or ends by that */
+}
+
+/** Once the CA is where clients read it, and the worker knows whose the connections are. */
+static void alone_say_ready(struct alone *a)
+{
+	char shown[ADDRESS_TEXT_BYTES];
+	bool six = a->options->address.family == 6;
+	if (a->is_ready || !a->has_ca || !a->has_sandbox)
+		return;
 	a->is_ready = true;
 	alone_file_begun(a);
 	alone_policy_started(a);
-	(void)printf("ready %s%s%s:%u\n", six ? "[" : "", address_format(&o->address, shown),
-		six ? "]" : "", a->port);
+	(void)printf("ready %s%s%s:%u\n", six ? "[" : "",
+		address_format(&a->options->address, shown), six ? "]" : "", a->port);
 	(void)fflush(stdout); /* who closed it does not want to know */
+}
+
+static void alone_hear_ca(struct alone *a, const struct message_proxy_ready *m)
+{
+	const char *path = a->options->ca_out;
+	int r = m->ca_len > sizeof(m->ca_pem) ? -EPROTO : 0;
+	if (r == 0 && path != NULL)
+		r = write_ca(path, (struct slice){m->ca_pem, m->ca_len});
+	if (r < 0) {
+		log_event(LOG_LEVEL_ERROR, "ca-not-written", "path=%s error=%s",
+			path != NULL ? path : "", strerror(-r));
+		alone_end(a, ALONE_EXIT_FAILED);
+		return;
+	}
+	a->has_ca = true;
+	alone_say_ready(a);
 }
 
 static void alone_hear_launcher(struct alone *a)
@@ -173,7 +201,7 @@ static void alone_hear_launcher(struct alone *a)
 	if (got == -EAGAIN)
 		return;
 	if (got == (int)sizeof(m.ready) && m.header.kind == MESSAGE_PROXY_READY) {
-		alone_ready(a, &m.ready);
+		alone_hear_ca(a, &m.ready);
 	} else if (got == (int)sizeof(m.answer) && m.header.kind == MESSAGE_POLICY_ANSWER) {
 		alone_loaded(a, &m.answer);
 	} else if (got == (int)sizeof(m.header) && m.header.kind == MESSAGE_PROXY_FINISHED) {
@@ -200,8 +228,13 @@ static void alone_hear_netd(struct alone *a)
 		struct message_sandbox sandbox;
 	} m;
 	int got = channel_receive(a->netd_fd, &m, sizeof(m), NULL, 0, NULL);
-	if (got == -EAGAIN || (got > 0 && m.header.kind == MESSAGE_SANDBOX_ADDED))
+	if (got == -EAGAIN)
 		return;
+	if (got > 0 && m.header.kind == MESSAGE_SANDBOX_ADDED) {
+		a->has_sandbox = true;
+		alone_say_ready(a);
+		return;
+	}
 	if (got == (int)sizeof(m.failed) && m.header.kind == MESSAGE_FAILED) {
 		log_event(LOG_LEVEL_ERROR, "failed", "error=\"%.*s\"",
 			(int)sizeof(m.failed.text) - 1, m.failed.text);
@@ -216,7 +249,7 @@ static void alone_hear_signal(struct alone *a)
 	struct signalfd_siginfo info;
 	while (read(a->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (info.ssi_signo != SIGHUP) {
-			alone_end(a, ALONE_EXIT_ENDED);
+			alone_leave(a);
 			continue;
 		}
 		alone_want(a, ALONE_ASKED);
@@ -233,7 +266,7 @@ static void alone_reap(struct alone *a)
 	(void)waitid(P_PIDFD, (id_t)a->super_pidfd, &info, WEXITED); /* the pidfd said so */
 	a->super = 0;
 	fd_close(&a->super_pidfd);
-	bool well = info.si_code == CLD_EXITED && info.si_status == 0 && a->ending;
+	bool well = info.si_code == CLD_EXITED && info.si_status == 0 && (a->leaving || a->ending);
 	if (!well && a->status == ALONE_EXIT_ENDED) {
 		a->status = ALONE_EXIT_FAILED;
 		log_event(LOG_LEVEL_ERROR, "super-ended", "%s=%d",
@@ -277,16 +310,29 @@ static void alone_dispatch(struct alone *a, size_t source)
 		alone_want(a, ALONE_CHANGED);
 }
 
+/** Until then, as poll() takes it. */
+static int timeout_ms_until(uint64_t then)
+{
+	uint64_t now = clock_monotonic_ns();
+	uint64_t left_ms = then <= now ? 0 : (then - now) / NS_PER_MS + 1;
+	return left_ms > INT_MAX ? INT_MAX : (int)left_ms;
+}
+
+/** @a and @b as poll() takes them. */
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 /** What to wait for at most, in milliseconds; -1: nothing is due at any time. */
 static int alone_timeout_ms(const struct alone *a)
 {
 	int load = alone_load_timeout_ms(a);
-	uint64_t now = clock_monotonic_ns();
-	if (!a->is_ready || a->ending || a->next_fd >= 0)
+	if (!a->is_ready || a->ending)
 		return load;
-	uint64_t left_ms = a->rotate_ns <= now ? 0 : (a->rotate_ns - now) / NS_PER_MS + 1;
-	int rotate = left_ms > INT_MAX ? INT_MAX : (int)left_ms;
-	return load < 0 || rotate < load ? rotate : load;
+	int leave = a->leaving ? timeout_ms_until(a->leave_by_ns) : -1;
+	int rotate = a->next_fd >= 0 ? -1 : timeout_ms_until(a->rotate_ns);
+	return sooner(load, sooner(leave, rotate));
 }
 
 static void alone_turn(struct alone *a)
@@ -296,6 +342,11 @@ static void alone_turn(struct alone *a)
 	int timeout_ms = alone_timeout_ms(a);
 	if (timeout_ms == 0 && !a->ending && alone_load_timeout_ms(a) == 0) {
 		alone_load(a);
+		return;
+	}
+	if (timeout_ms == 0 && a->leaving && !a->ending && timeout_ms_until(a->leave_by_ns) == 0) {
+		log_event(LOG_LEVEL_WARN, "cut", "what was under way has had its time");
+		alone_end(a, ALONE_EXIT_ENDED);
 		return;
 	}
 	if (timeout_ms == 0 && !a->ending) {

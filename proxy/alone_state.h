@@ -55,9 +55,12 @@ struct alone {
 	pid_t super; /* 0: not started, or reaped */
 	int super_pidfd, launcher_fd, netd_fd, uid_lock;
 	uid_t uid;
-	uint16_t port; /* as bound */
-	bool is_ready, ending, finished;
-	int status; /* enum alone_exit */
+	uint16_t port;            /* as bound */
+	bool has_ca, has_sandbox; /* super has said so */
+	bool is_ready, leaving, ending, finished;
+	uint32_t leave_ms;    /* for what is under way when it ends */
+	uint64_t leave_by_ns; /* if it is leaving */
+	int status;           /* enum alone_exit */
 
 	/* metrics */
 	struct scrape *scrape;   /* who asks for them; NULL: nobody may */

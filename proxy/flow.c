@@ -220,6 +220,7 @@ static void flow_free(struct flow *f)
 	if (f->next != NULL)
 		f->next->at = f->at;
 	f->sandbox->connections--;
+	f->worker->flows--;
 	metrics_add(f->worker->metrics, METRICS_ENDED, 1);
 	if (f->is_ready)
 		ready_remove(f);
@@ -242,6 +243,8 @@ static void flow_free(struct flow *f)
 	buf_fini(&f->head);
 	snapshot_put(ptr_take(f->policy));
 	uv_close((uv_handle_t *)&f->timer, on_timer_closed);
+	if (f->worker->leaving && f->worker->flows == 0 && !f->worker->stopping)
+		worker_stop(f->worker);
 }
 
 static void on_timer(uv_timer_t *timer);
@@ -311,6 +314,13 @@ static void flow_yield(struct flow *f)
 	(void)uv_idle_start(&w->turns, on_turns); /* has a callback, so can't fail */
 }
 
+/** It waits for a request, of which nothing has come, and the answer to the one before has gone out. */
+static bool is_idle(const struct flow *f)
+{
+	return (f->state == FLOW_HEAD || f->state == FLOW_REQUEST) && !f->head_begun &&
+		buf_len(&f->client->in) == 0 && buf_len(&f->client->out) == 0;
+}
+
 static void flow_turn(struct flow *f, enum flow_progress progress)
 {
 	unsigned steps = 0;
@@ -320,6 +330,10 @@ static void flow_turn(struct flow *f, enum flow_progress progress)
 		if (f->state == FLOW_HEAD || f->state == FLOW_REQUEST)
 			flow_adopt(f); /* a request has one policy, a connection may have more */
 		progress = table[f->state].step(f);
+	}
+	if (f->worker->leaving && is_idle(f)) {
+		stream_end(f->client);
+		(void)flow_over(f, NULL); /* the state says so */
 	}
 	f->running = false;
 	if (f->state == FLOW_OVER) {
@@ -386,6 +400,7 @@ static struct flow *flow_new(
 		f->next->at = &f->next;
 	s->flows = f;
 	s->connections++;
+	w->flows++;
 	metrics_add(w->metrics, METRICS_ACCEPTED, 1);
 	flow_deadline(f, w->limits.header_ms);
 	return f;
@@ -425,6 +440,16 @@ void flow_revoke_all(struct sandbox *s)
 			flow_turn(f, FLOW_AGAIN);
 		else
 			f->running = false;
+	}
+}
+
+void flow_leave_all(struct sandbox *s)
+{
+	struct flow *next;
+	for (struct flow *f = s->flows; f != NULL; f = next) {
+		next = f->next;
+		f->x.client_close = true;
+		flow_run(f);
 	}
 }
 

@@ -44,6 +44,8 @@ void flow_start(struct worker *w, struct sandbox *s, int fd, const struct flow_e
 void flow_start_refused(struct worker *w, struct sandbox *s, int fd, const struct flow_ends *ends);
 /** The policy has changed: flows that it does not allow anymore end, with deny.revoked. Others notice nothing. */
 void flow_revoke_all(struct sandbox *s);
+/** The worker leaves: what waits for a request ends, what is under way has to be the last of its connection. */
+void flow_leave_all(struct sandbox *s);
 /** Cut all flows of a sandbox: resets to both sides, records finished. */
 void flow_cut_all(struct sandbox *s);
 

@@ -200,7 +200,7 @@ static void exchange_init(struct flow *f, const struct http1_request *r, const s
 		.head_request = r->is_head,
 		.repeatable = repeatable(r),
 		.expects_continue = r->expect_continue,
-		.client_close = r->head.close,
+		.client_close = r->head.close || f->worker->leaving,
 	};
 	if (r->head.websocket)
 		(void)websocket_accept_of(r, x->accept); /* was judged: is valid */

@@ -30,6 +30,7 @@ static const struct limit_key keys[] = {
 	LIMIT(commit_ms),
 	LIMIT(open_ms),
 	LIMIT(open_bytes),
+	LIMIT(leave_ms),
 	LIMIT(linger_ms),
 };
 
@@ -48,6 +49,7 @@ struct limits limits_default(void)
 		.commit_ms = 5000,
 		.open_ms = 10000,
 		.open_bytes = 1 << 20,
+		.leave_ms = 10000,
 		.linger_ms = 2000,
 	};
 }
@@ -82,5 +84,13 @@ int limits_parse(struct slice text, struct limits *limits)
 		text = rest;
 	}
 	*limits = parsed;
+	return 0;
+}
+
+int limits_of_environment(struct limits *limits, struct failure *why)
+{
+	const char *text = getenv("ECLUSA_LIMITS");
+	if (text != NULL && limits_parse(slice_of(text), limits) < 0)
+		return failure_set(why, -EINVAL, "ECLUSA_LIMITS is not key=number,...");
 	return 0;
 }

@@ -6,6 +6,7 @@
 #ifndef ECLUSA_PROXY_LIMITS_H
 #define ECLUSA_PROXY_LIMITS_H
 
+#include "common/failure.h"
 #include "common/slice.h"
 
 /* HTTP/1.1 heads, requests and responses alike */
@@ -64,6 +65,7 @@ struct limits {
 	uint32_t commit_ms;     /* until the disk has a decision, where that is waited for */
 	uint32_t open_ms;       /* from a decision to an event that it is under way */
 	uint32_t open_bytes;    /* the same, by what has passed */
+	uint32_t leave_ms;      /* for what is under way when the proxy alone is asked to end */
 	uint32_t linger_ms;     /* until a client that was answered has to be gone */
 };
 
@@ -71,5 +73,7 @@ struct limits {
 struct limits limits_default(void);
 /** Take "key=number,key=number", keys as the members are called, numbers 1 to 86400000. @return 0, -EINVAL: *limits is unchanged. */
 int limits_parse(struct slice text, struct limits *limits);
+/** Take those of ECLUSA_LIMITS, if there is one: deadlines for tests. */
+int limits_of_environment(struct limits *limits, struct failure *why);
 
 #endif

@@ -113,6 +113,7 @@ int listener_start(struct worker *w, struct failure *why)
 
 void listener_stop(struct worker *w)
 {
-	uv_close((uv_handle_t *)&w->listener, NULL);
-	fd_close(&w->spare_fd);
+	(void)uv_poll_stop(&w->listener); /* can't fail */
+	/* The socket is super's, too, and takes no connection all the same: who comes is refused at once. */
+	(void)shutdown(w->context->explicit_fd, SHUT_RDWR); /* it is one that listens */
 }

@@ -35,7 +35,8 @@ static const char usage[] =
 	"                           begin another file of it then, and on SIGHUP: 64m, 1d\n"
 	"  --help, --version\n"
 	"\n"
-	"Prints `ready ADDRESS:PORT` once it serves. SIGTERM and SIGINT end it in order.\n"
+	"Prints `ready ADDRESS:PORT` once it serves. SIGTERM and SIGINT end it in order, a second one\n"
+	"at once.\n"
 	"Exit status: 0 ended in order, 1 failed, 2 there is no policy to start with, 125 wrong usage.\n";
 
 int main(int argc, char **argv)

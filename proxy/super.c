@@ -1,7 +1,7 @@
 /*
  * See super.h. One poll loop; what is waited for is a phase of the whole and a state of each member:
  *
- *   START -> RUN -> ENDING (workers are told or killed) -> DRAIN (the recorder completes the rings) -> DONE
+ *   START -> RUN -> LEAVING (only if asked: workers end what is under way) -> ENDING (workers are told or killed) -> DRAIN (the recorder completes the rings) -> DONE
  *
  * Any error leads to ENDING; a phase never goes back.
  */
@@ -32,7 +32,7 @@
 #define RESTART_NS      (60 * NS_PER_SEC)
 #define MESSAGES_A_TURN 64
 
-enum phase { PHASE_START, PHASE_RUN, PHASE_ENDING, PHASE_DRAIN, PHASE_DONE };
+enum phase { PHASE_START, PHASE_RUN, PHASE_LEAVING, PHASE_ENDING, PHASE_DRAIN, PHASE_DONE };
 
 struct super {
 	enum phase phase;
@@ -86,6 +86,22 @@ static void super_end(struct super *s, int status, bool kill)
 	super_drain(s);
 }
 
+/** Workers take no more connections, and end after the last one, or when the launcher has waited long enough. */
+static void super_leave(struct super *s)
+{
+	const struct message_header leave = {.kind = MESSAGE_PROXY_LEAVE};
+	if (s->phase != PHASE_RUN)
+		return;
+	s->phase = PHASE_LEAVING;
+	for (unsigned i = 0; i < s->crew.workers; i++) {
+		struct crew_member *worker = &s->crew.worker[i];
+		if (worker->channel_fd < 0 ||
+			channel_send(worker->channel_fd, &leave, sizeof(leave), NULL, 0) < 0)
+			crew_kill(worker); /* what it has not recorded, the recorder completes */
+	}
+	super_drain(s);
+}
+
 /** Something of ours failed for good: say it once to whoever is there, and end. */
 static void super_fail(struct super *s, const struct failure *why)
 {
@@ -108,7 +124,7 @@ static bool workers_are(const struct super *s, enum member_state state)
 static void super_drain(struct super *s)
 {
 	struct recorder_message finish = {.kind = RECORDER_FINISH};
-	if (s->phase != PHASE_ENDING)
+	if (s->phase != PHASE_LEAVING && s->phase != PHASE_ENDING)
 		return;
 	for (unsigned i = 0; i < s->crew.workers; i++) {
 		enum member_state state = s->crew.worker[i].state;
@@ -279,6 +295,11 @@ static void super_hear_launcher(struct super *s)
 	}
 	if (policy && m.header.kind == MESSAGE_POLICY_REJECTED) {
 		reload_note_rejected(&s->crew, &m.policy);
+		return;
+	}
+	if (got == (int)sizeof(m.header) && m.header.kind == MESSAGE_PROXY_LEAVE) {
+		s->answer = true;
+		super_leave(s);
 		return;
 	}
 	if (got == (int)sizeof(m.header) && m.header.kind == MESSAGE_PROXY_FINISH) {
@@ -546,7 +567,7 @@ static void super_sources(const struct super *s, struct pollfd waits[static SOUR
 	int fds[SOURCE_COUNT];
 	for (size_t i = 0; i < SOURCE_COUNT; i++)
 		fds[i] = -1;
-	fds[SOURCE_LAUNCHER] = s->phase <= PHASE_RUN ? s->launcher_fd : -1;
+	fds[SOURCE_LAUNCHER] = s->phase <= PHASE_LEAVING ? s->launcher_fd : -1;
 	fds[SOURCE_NETD] = s->phase == PHASE_RUN ? s->netd_fd : -1;
 	fds[SOURCE_SIGNAL] = s->signal_fd;
 	fds[SOURCE_KEEPER] = c->keeper.channel_fd;

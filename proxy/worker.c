@@ -72,10 +72,25 @@ static void sandbox_add(struct worker *w, struct message_sandbox *message)
 			-r);
 }
 
-static void worker_stop(struct worker *w)
+void worker_stop(struct worker *w)
 {
 	w->stopping = true;
 	uv_stop(&w->loop);
+}
+
+static void leave_sandbox(struct sandbox *s, void *arg)
+{
+	(void)arg;
+	flow_leave_all(s);
+}
+
+static void worker_leave(struct worker *w)
+{
+	w->leaving = true;
+	listener_stop(w);
+	ident_each(&w->ident, leave_sandbox, NULL);
+	if (w->flows == 0)
+		worker_stop(w);
 }
 
 union super_message {
@@ -96,6 +111,8 @@ static void message_handle(struct worker *w, union super_message *m, int len, in
 		sandbox_forget(w, ident_remove(&w->ident, &m->sandbox.address));
 	else if (m->header.kind >= MESSAGE_POLICY_PREPARE && policy)
 		renew_step(w, &m->policy, fd);
+	else if (m->header.kind == MESSAGE_PROXY_LEAVE && !w->leaving)
+		worker_leave(w);
 	else if (m->header.kind == MESSAGE_PROXY_FINISH)
 		worker_stop(w);
 }
@@ -162,14 +179,10 @@ static int tls_start(struct worker *w, struct failure *why)
 	return r;
 }
 
-/** Set deadlines for tests: ECLUSA_LIMITS, as super got it. */
 static int limits_start(struct worker *w, struct failure *why)
 {
-	const char *text = getenv("ECLUSA_LIMITS");
 	w->limits = w->context->limits != NULL ? *w->context->limits : limits_default();
-	if (text != NULL && limits_parse(slice_of(text), &w->limits) < 0)
-		return failure_set(why, -EINVAL, "ECLUSA_LIMITS is not key=number,...");
-	return 0;
+	return limits_of_environment(&w->limits, why);
 }
 
 static int worker_start(struct worker *w, struct failure *why)

@@ -25,6 +25,8 @@ struct worker {
 	uv_timer_t expiry; /* of rules in force */
 	int spare_fd; /* given up for a moment to refuse a connection when descriptors run out */
 	bool stopping;
+	bool leaving;   /* no more connections, and the end after the last one */
+	unsigned flows; /* there are */
 	struct ident ident;
 	struct snapshot *policy; /* in force */
 	struct prepared prepared;
@@ -53,5 +55,7 @@ int commit_start(struct worker *w, struct failure *why);
 /** Accept what waits on the explicit listener. */
 int listener_start(struct worker *w, struct failure *why);
 void listener_stop(struct worker *w);
+/** The worker's loop ends; what is open is cut. */
+void worker_stop(struct worker *w);
 
 #endif

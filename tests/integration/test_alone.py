@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from lab.alone import PROFILE, Alone, Client, Machine, allow, fetch, policy
+from lab.alone import PROFILE, Alone, Client, Held, Machine, allow, fetch, policy
 from lab.eclusa import program, unfinished
 from lab.events import wait_until
 
@@ -281,3 +281,116 @@ def state_of(pid):
             return file.read().rsplit(")", 1)[1].split()[0]
     except OSError:
         return "Z"
+
+
+# --- its end
+
+LONG = {"ECLUSA_LIMITS": "leave_ms=86400000"}  # what waits for that never ends in a test
+BEGIN = b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nbegin"
+
+
+def leave(alone):
+    alone.process.send_signal(signal.SIGTERM)
+    alone.wait_logged("leaving")
+
+
+def refused(alone):
+    """Nobody listens anymore."""
+    try:
+        with Client(alone):
+            return False
+    except ConnectionRefusedError:
+        return True
+
+
+def test_what_is_under_way_may_end_and_nothing_new_begins(lab, machine):
+    alone = Alone(lab, machine, RULES, env=LONG)
+    held = Held(lab, "/held", BEGIN)
+    with Client(alone) as client, Client(alone) as plain, Client(alone) as idle, Client(alone) as silent:
+        idle.tunnel("allowed.test")
+        assert idle.get("allowed.test", "/before")[0] == 200
+        assert plain.get_plain("http://allowed.test/before")[0] == 200
+        client.tunnel("allowed.test")
+        client.ask("allowed.test", "/held")
+        assert client.head()[0] == 200 and client.take(5) == b"begin"
+        leave(alone)
+        assert idle.ended() == plain.ended() == silent.ended() == "eof", "what waits for a request is closed in order"
+        wait_until(lambda: refused(alone), "no connection is taken")
+        assert client.is_open()
+        held.go.set()
+        assert client.take(3) == b"end" and client.ended() == "eof"
+    assert alone.process.wait(timeout=20) == 0, alone.report()
+    assert alone.end() == 0
+    assert len(alone.events("allow.rule", "/held")) == 1 and not alone.logged("cut")
+    assert alone.events()[-1]["status_code"] == "sandbox.exit" and unfinished(alone.audit) == []
+
+
+def test_a_request_without_an_answer_yet_learns_that_it_is_the_last(lab, machine):
+    alone = Alone(lab, machine, RULES, env=LONG)
+    held = Held(lab, "/late")
+    with Client(alone) as client:
+        client.tunnel("allowed.test")
+        client.ask("allowed.test", "/late")
+        held.arrived.wait(15)
+        leave(alone)
+        wait_until(lambda: refused(alone), "the worker leaves")
+        held.go.set()
+        status, fields = client.head()
+        assert status == 200 and fields["connection"] == "close"
+    assert alone.process.wait(timeout=20) == 0
+    assert alone.end() == 0
+
+
+@pytest.mark.parametrize("how", ["deadline", "second-signal"])
+def test_what_takes_longer_is_cut_and_recorded(lab, machine, how):
+    alone = Alone(lab, machine, RULES, env=LONG if how == "second-signal" else {"ECLUSA_LIMITS": "leave_ms=300"})
+    held = Held(lab, "/cut", BEGIN)
+    with Client(alone) as client:
+        client.tunnel("allowed.test")
+        client.ask("allowed.test", "/cut")
+        assert client.head()[0] == 200 and client.take(5) == b"begin"
+        leave(alone)
+        if how == "second-signal":
+            assert client.is_open()
+            alone.process.send_signal(signal.SIGTERM)
+        assert client.ended() in ("eof", "reset"), "C: 8 bytes were announced"
+        wait_until(lambda: not held.connection.open or held.go.set(), "U")
+    assert alone.process.wait(timeout=20) == 0
+    assert alone.end() == 0
+    assert bool(alone.logged("cut")) == (how == "deadline")
+    (event,) = alone.events("allow.rule", "/cut")
+    assert "cut: the sandbox has ended" in event["status_detail"], "L"
+    assert alone.events()[-1]["status_code"] == "sandbox.exit" and unfinished(alone.audit) == []
+
+
+def test_a_policy_that_changes_meanwhile_still_revokes(lab, machine):
+    alone = Alone(lab, machine, RULES, env=LONG)
+    Held(lab, "/leaving", BEGIN)
+    with Client(alone) as client:
+        client.tunnel("allowed.test")
+        client.ask("allowed.test", "/leaving")
+        assert client.head()[0] == 200 and client.take(5) == b"begin"
+        leave(alone)
+        alone.load("allow elsewhere.test")
+        assert client.ended() in ("eof", "reset"), "C"
+    assert alone.process.wait(timeout=20) == 0
+    assert alone.end() == 0
+    assert len(alone.events("deny.revoked", "/leaving")) == 1, "L"
+
+
+def test_a_worker_that_dies_while_it_leaves_ends_it(lab, machine):
+    alone = Alone(lab, machine, RULES, env=LONG)
+    Held(lab, "/dies", BEGIN)
+    with Client(alone) as client:
+        client.tunnel("allowed.test")
+        client.ask("allowed.test", "/dies")
+        assert client.head()[0] == 200
+        leave(alone)
+        wait_until(lambda: refused(alone), "the worker leaves")
+        os.kill(alone.child("eclusa-worker"), signal.SIGKILL)
+        assert client.ended() in ("eof", "reset") or client.take(5)
+    assert alone.process.wait(timeout=20) == 0, alone.report()
+    assert alone.end() == 0
+    (event,) = alone.events("allow.rule", "/dies")
+    assert event["unmapped"]["eclusa"]["recovered"] is True, "L"
+    assert unfinished(alone.audit) == []

@@ -14,10 +14,9 @@ import time
 
 import pytest
 
-from lab.alone import PROFILE, Alone, Client, Machine, allow, fetch, policy
+from lab.alone import PROFILE, Alone, Client, Held, Machine, allow, fetch, policy
 from lab.eclusa import is_sanitized, program
-from lab.events import Record, wait_until
-from lab.origin import answer
+from lab.events import wait_until
 from lab.raw_server import RawServers
 from lab.world import ORIGIN
 
@@ -39,23 +38,6 @@ def fixture_alone(lab, machine):
     made = Alone(lab, machine, policy(WIDE))
     yield made
     assert made.end() == 0, made.report()
-
-
-class Held:
-    """An answer of the origin that is sent in pieces, as the test says."""
-
-    def __init__(self, lab, path, begin=b""):
-        self.arrived, self.go, self.connection = threading.Event(), threading.Event(), None
-        self.begin, self.ended = begin, Record()
-        lab.origin.on(path, self)
-
-    def __call__(self, request, connection):
-        self.connection = connection
-        if self.begin:
-            connection.send(self.begin)
-        self.arrived.set()
-        if self.go.wait(20):
-            connection.send(answer("200 OK", b"late") if not self.begin else b"end")
 
 
 def digests(alone):

@@ -16,8 +16,9 @@ import threading
 
 from lab.census import descendants
 from lab.eclusa import install, program, read_audit
-from lab.events import DEADLINE, wait_until
+from lab.events import DEADLINE, Record, wait_until
 from lab.namespaces import Namespace
+from lab.origin import answer
 from lab.world import ORIGIN, RESOLVER
 
 PROFILE = "bench"
@@ -92,7 +93,7 @@ class Alone:
         self.words = self.machine.command(*self.before, *prefix, binary, *arguments)
         self.process = subprocess.Popen(
             self.words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
-            env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": self.folder, **env})
+            env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": self.folder, "ECLUSA_LIMITS": "leave_ms=500", **env})
         self.machine.started.append(self.process)
         self.errors, self.output = [], queue.Queue()
         self.readers = [threading.Thread(target=self._read, args=(self.process.stdout, self.output.put), daemon=True),
@@ -274,3 +275,20 @@ def fetch(alone, host, path, ca=None):
     with Client(alone) as client:
         inside = client.tunnel(host, ca=ca)
         return inside if isinstance(inside, int) else client.get(host, path)[0]
+
+
+class Held:
+    """An answer of the origin that is sent in pieces, as the test says."""
+
+    def __init__(self, lab, path, begin=b""):
+        self.arrived, self.go, self.connection = threading.Event(), threading.Event(), None
+        self.begin, self.ended = begin, Record()
+        lab.origin.on(path, self)
+
+    def __call__(self, request, connection):
+        self.connection = connection
+        if self.begin:
+            connection.send(self.begin)
+        self.arrived.set()
+        if self.go.wait(20):
+            connection.send(answer("200 OK", b"late") if not self.begin else b"end")
