@@ -88,7 +88,10 @@ static int look(struct courier *c, struct failure *why)
 		return 0;
 	c->noticed = false;
 	c->looked_ns = now;
+	size_t files = c->cursor.count;
+	uint64_t index = c->cursor.index_offset;
 	int r = feed_look(c->feed, why);
+	c->dirty = c->dirty || files != c->cursor.count || index != c->cursor.index_offset;
 	if (r >= 0)
 		c->unread = r == 1;
 	return r < 0 ? r : 0;

@@ -12,14 +12,39 @@ struct walk {
 	char *to;
 	unsigned found;               /* bits of rows */
 	struct slice parent;          /* the member at the top that is being walked */
+	bool in_wanted;               /* some row is in it */
 	char closing[WALK_DEPTH_MAX]; /* what ends each open object or array */
 	size_t depth;
 };
+
+#define ONES  UINT64_C(0x0101010101010101)
+#define HIGHS UINT64_C(0x8080808080808080)
 
 /** Bytes of a string that mean themselves. */
 static bool is_plain(unsigned char c)
 {
 	return c >= 0x20 && c != '"' && c != '\\';
+}
+
+/** Whether one of eight bytes is below @limit (at most 128): exact as a yes or no, and that is what most of the time goes into. */
+static bool has_below(uint64_t eight, unsigned char limit)
+{
+	return ((eight - ONES * limit) & ~eight & HIGHS) != 0;
+}
+
+static const char *skip_plain(const char *at, const char *end)
+{
+	while (end - at >= 8) {
+		uint64_t eight;
+		memcpy(&eight, at, sizeof(eight));
+		if (has_below(eight, 0x20) || has_below(eight ^ ONES * '"', 1) ||
+			has_below(eight ^ ONES * '\\', 1))
+			break;
+		at += 8;
+	}
+	while (at < end && is_plain((unsigned char)*at))
+		at++;
+	return at;
 }
 
 static void skip_blanks(struct walk *w)
@@ -59,8 +84,7 @@ static bool take_string(struct walk *w, struct slice *ret)
 		return false;
 	const char *start = w->at;
 	for (;;) {
-		while (w->at < w->end && is_plain((unsigned char)*w->at))
-			w->at++;
+		w->at = skip_plain(w->at, w->end);
 		if (w->at == w->end)
 			return false;
 		if (*w->at == '"')
@@ -129,7 +153,7 @@ static void pick(struct walk *w, struct slice name, enum walk_type type, struct 
 static bool take_scalar(struct walk *w, struct slice name)
 {
 	/* Picked: members of the top, and of objects there; not elements of arrays. */
-	bool wanted = name.ptr != NULL && w->depth <= 2;
+	bool wanted = name.ptr != NULL && (w->depth == 1 || (w->depth == 2 && w->in_wanted));
 	const char *start = w->at;
 	struct slice value;
 	if (w->at == w->end)
@@ -154,6 +178,15 @@ static bool take_scalar(struct walk *w, struct slice name)
 	return true;
 }
 
+/** An object or array at the top. */
+static void enter(struct walk *w, struct slice parent)
+{
+	w->parent = parent;
+	w->in_wanted = false;
+	for (size_t i = 0; i < w->count && !w->in_wanted; i++)
+		w->in_wanted = parent.len > 0 && slice_equal(parent, slice_of(w->rows[i].parent));
+}
+
 /** The next value, with its name before it in an object. An object or array is only opened. */
 static bool take_value(struct walk *w)
 {
@@ -173,7 +206,7 @@ static bool take_value(struct walk *w)
 	if (w->depth == WALK_DEPTH_MAX)
 		return false;
 	if (w->depth == 1)
-		w->parent = object ? name : SLICE("[");
+		enter(w, object ? name : SLICE("["));
 	w->closing[w->depth++] = object ? '}' : ']';
 	return true;
 }

@@ -6,6 +6,7 @@
 # recording: what the log takes of a worker's time for a request (recording.py).
 # audit: making, writing and chaining, and verifying events, the last beside sha256sum (audit_bench.c).
 # tools: reading a log of LINES=1000000 lines with eclusa audit tail, grep, export and stats (audit_tools.py).
+# export: eclusa-export to a receiver of syslog over TLS, beside `a worker makes` of audit (export.py).
 # start: what it costs to start a sandbox for `true`, beside bare fork+exec, bwrap and crun, in one run.
 # Interleaved, so that other load falls on all alike: read the ratios. N=60 rounds, GAP_MS=0 between starts.
 #
@@ -29,8 +30,16 @@ tools() {
 	/usr/bin/python3 tests/bench/audit_tools.py "$folder"
 	rm -rf "$folder"
 }
+export_rows() {
+	local namespaces=(--net --pid --fork --kill-child --mount-proc) folder
+	[ "$(id -u)" -eq 0 ] || namespaces+=(--user --map-root-user)
+	folder=$(mktemp -d)
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare "${namespaces[@]}" bash -c 'ip link set lo up && exec /usr/bin/python3 tests/bench/export.py "$@"' export "$BUILD" "$folder" "${EVENTS:-200000}"
+	rm -rf "$folder"
+}
 if [ -z "${BENCH_INSIDE:-}" ]; then
-	[ $# -gt 0 ] || set -- policy passage recording audit tools start
+	[ $# -gt 0 ] || set -- policy passage recording audit export tools start
 	wants_start=
 	for name in "$@"; do
 		case $name in
@@ -38,9 +47,10 @@ if [ -z "${BENCH_INSIDE:-}" ]; then
 		passage) inside passage.py "${MIB:-512}" ;;
 		recording) inside recording.py ;;
 		audit) "$BUILD/tests/audit_bench" ;;
+		export) export_rows ;;
 		tools) tools ;;
 		start) wants_start=1 ;;
-		*) echo "bench: there is no '$name'; there are policy, passage, recording, audit, tools and start" >&2; exit 2 ;;
+		*) echo "bench: there is no '$name'; there are policy, passage, recording, audit, export, tools and start" >&2; exit 2 ;;
 		esac
 	done
 	[ -n "$wants_start" ] || exit 0
