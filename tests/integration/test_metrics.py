@@ -71,9 +71,8 @@ def test_numbers_are_those_of_the_log(lab, machine, who):
         client.tunnel("allowed.test")
         for n in range(3):
             assert client.get("allowed.test", f"/{n}")[0] == 200
-        open_now = metrics(alone, port)
-        assert value(open_now, "eclusa_proxy_connections_open") == 1
-        assert value(open_now, "eclusa_proxy_audit_open_decisions") == 1, "the tunnel"
+        assert value(metrics(alone, port), "eclusa_proxy_connections_open") == 1
+        wait_until(lambda: value(metrics(alone, port), "eclusa_proxy_audit_open_decisions") == 1, "only the tunnel is open")
     assert fetch(alone, "denied.test", "/no") == 403
     assert fetch(alone, "<script>\x22.test", "/no") in (400, 403)
     wait_until(lambda: value(metrics(alone, port), "eclusa_proxy_connections_open") == 0, "connections have ended")
