@@ -83,7 +83,7 @@ def test_live_sandboxes_and_their_counts(lab, machine, who):
         wait_until(lambda: row()["open"] == 1, "only the tunnel is open")
     assert row()["last_denied"] == "deny.default denied.test" and row()["profile"] == "bench"
     wait_until(lambda: row()["open"] == 0, "it is over")
-    wait_until(lambda: row()["allowed"] == 2, "the tunnel, too")
+    wait_until(lambda: row()["allowed"] == 2 and row()["denied"] == 1, "the tunnel, too")
     events = [e for e in alone.events() if "action_id" in e and not e["unmapped"]["eclusa"].get("open")]
     assert row()["bytes_out"] == sum(e["traffic"]["bytes_out"] for e in events)
     assert alone.end() == 0
