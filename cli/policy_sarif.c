@@ -1,6 +1,11 @@
 /* See policy_sarif.h. Paths become relative URI references as they were given (RFC 3986). */
 #include "cli/policy_sarif.h"
 
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "policy/source.h"
+
+#include <fcntl.h>
 #define SCHEMA "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 
 void sarif_open(struct json *j, struct buf *out)
@@ -17,8 +22,7 @@ void sarif_open(struct json *j, struct buf *out)
 	json_text(j, "version", ECLUSA_VERSION);
 	json_object_end(j);
 	json_object_end(j);
-	json_text(
-		j, "columnKind", "unicodeCodePoints"); /* ours are bytes: the same in ASCII lines */
+	json_text(j, "columnKind", "unicodeCodePoints");
 	json_array(j, "results");
 }
 
@@ -54,6 +58,30 @@ static void write_uri(struct json *j, const char *path)
 	buf_fini(&uri);
 }
 
+/** That line of a file; all of it, if it has fewer. */
+static struct slice line_of(struct slice text, unsigned number)
+{
+	struct slice line = text, rest = text;
+	for (; number > 0 && slice_split(rest, '\n', &line, &rest); number--)
+		continue;
+	return number > 0 ? rest : line;
+}
+
+/** Ours are bytes, SARIF's are code points. Of a file that can't be read anymore the bytes have to do. */
+static unsigned column_of(const struct policy_diagnostic *d)
+{
+	struct buf text = {.limit = POLICY_FILE_BYTES_MAX + 65536};
+	auto_fd fd = open(d->file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	unsigned column = d->column;
+	if (fd >= 0 && file_read_fd(fd, POLICY_FILE_BYTES_MAX, &text) == 0) {
+		struct slice line = line_of(buf_slice(&text), d->line);
+		for (size_t i = 0; i + 1 < d->column && i < line.len; i++)
+			column -= ((unsigned char)line.ptr[i] & 0xc0) == 0x80;
+	}
+	buf_fini(&text);
+	return column;
+}
+
 void sarif_finding(struct json *j, const struct policy_diagnostic *d)
 {
 	json_object(j, NULL);
@@ -70,7 +98,7 @@ void sarif_finding(struct json *j, const struct policy_diagnostic *d)
 	json_object_end(j);
 	json_object(j, "region");
 	json_uint(j, "startLine", d->line);
-	json_uint(j, "startColumn", d->column);
+	json_uint(j, "startColumn", column_of(d));
 	json_object_end(j);
 	json_object_end(j);
 	json_object_end(j);

@@ -127,17 +127,27 @@ static void write_methods(struct slice word, struct buf *to)
 	}
 }
 
-/** Quotes stay where a blank or a backslash needs them. */
+static void write_plain(struct slice text, struct buf *to)
+{
+	(void)buf_append(to, text);
+}
+
+/** Quotes stay where a blank or a backslash needs them. Names of fields become lower case, as they are compared. */
 static void write_attribute(struct slice word, struct buf *to)
 {
 	struct slice key;
 	struct slice value;
 	attribute_split(word, &key, &value);
+	bool fields = slice_equal(key, SLICE("header-deny"));
+	void (*write)(struct slice, struct buf *) = fields ? write_lower : write_plain;
 	bool whole = word.len > key.len + 1 && word.ptr[key.len + 1] == '"';
-	if (!whole || value.len == 0 || slice_find(value, ' ') >= 0 || slice_find(value, '\\') >= 0)
-		(void)buf_append(to, word);
-	else
-		(void)buf_printf(to, "%.*s=%.*s", (int)key.len, key.ptr, (int)value.len, value.ptr);
+	if (!whole || value.len == 0 || slice_find(value, ' ') >= 0 ||
+		slice_find(value, '\\') >= 0) {
+		write(word, to);
+		return;
+	}
+	(void)buf_printf(to, "%.*s=", (int)key.len, key.ptr);
+	write(value, to);
 }
 
 void format_word(const struct statement_line *line, size_t index, struct buf *to)

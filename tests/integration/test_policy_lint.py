@@ -117,6 +117,15 @@ def test_findings_as_sarif(tmp_path):
     assert lint("--sarif", "--json", path).returncode == 2
 
 
+def test_columns_of_sarif_are_code_points(tmp_path):
+    """Ours are bytes: the same unless the line has other characters before the place."""
+    path = tmp_path / "a.allow"
+    path.write_text('policy 1\n[profile p]\nallow a.test note="\u00e9\U0001f600" reqbody=1\nallow b.test reqbody=1\n')
+    regions = [r["locations"][0]["physicalLocation"]["region"] for r in json.loads(lint("--sarif", path).stdout)["runs"][0]["results"]]
+    assert regions == [{"startLine": 3, "startColumn": 24}, {"startLine": 4, "startColumn": 14}]
+    assert [f["column"] for f in json.loads(lint("--json", path).stdout)["findings"]] == [28, 14]
+
+
 def is_sarif(said):
     """What SARIF 2.1.0 requires of the objects that are used, and the values that it lists."""
     assert said["version"] == "2.1.0" and said["$schema"].endswith("/sarif-schema-2.1.0.json")

@@ -31,6 +31,8 @@ static const char *const layouts[][2] = {
 		"allow ip:[2001:db8::/32]:443 GET,POST tls=inspect mode=observe\n"},
 	{"allow any:80 POST,GET ticket=T upgrade=deny header-deny=x query=deny\n",
 		"allow any:80 GET,POST query=deny header-deny=x upgrade=deny ticket=T\n"},
+	{"allow a.test header-deny=X-Key,Cookie note=Why\nuse g header-deny=\"Cookie\"\n",
+		"allow a.test header-deny=x-key,cookie note=Why\nuse g header-deny=cookie\n"},
 	{"use g time=1s max-uses=2 down=1k requests=4 resp-body=1k req-body=0\n",
 		"use g req-body=0 resp-body=1k time=1s max-uses=2 down=1k requests=4\n"},
 	{"allow A.te..\nallow *.\n", "allow a.te..\nallow *.\n"},
