@@ -24,7 +24,7 @@ VICTIMS = ("eclusa", "eclusa-netd", "eclusa-super")
 # Points that only a restart-worthy process passes: the run may go on after it.
 RESTARTED = ("worker", "recorder", "keeper-signed")
 # Points that only a service passes.
-SERVICE = ("super-policy",)
+SERVICE = ("super-policy", "super-segment")
 
 # What the sandbox does for as long as it may: what is allowed, and what is not, by every way there is.
 PAYLOAD = """
