@@ -101,7 +101,8 @@ class Run:
         return [e for e in self._traffic(port) if self._is_open_tunnel(e)]
 
     def _traffic(self, port):
-        return [e for e in self.events if e.get("class_uid") in (4001, 4002)
+        """Of what lasts long, the event at its end: the one that says that it is open comes on top."""
+        return [e for e in self.events if e.get("class_uid") in (4001, 4002) and not e["unmapped"]["eclusa"].get("open")
                 and (port is None or e.get("src_endpoint", {}).get("port") == port)]
 
     @staticmethod
