@@ -175,6 +175,12 @@ static int take_value(const struct valued *o, const char *value, struct policy_w
 }
 
 /** Words that are no options move to the front of argv. @return 0 or POLICY_EXIT_UNREADABLE. */
+/** The standard input's name is a word. */
+static bool is_option(const char *word)
+{
+	return word[0] == '-' && word[1] != '\0';
+}
+
 static int take_words(
 	const struct policy_tool *tool, int argc, char **argv, struct policy_words *to)
 {
@@ -188,10 +194,10 @@ static int take_words(
 			return policy_usage("a value is missing after ", argv[i]);
 		else if (option != NULL && take_value(option, argv[++i], to) != 0)
 			return POLICY_EXIT_UNREADABLE;
-		else if (option == NULL && options && argv[i][0] == '-' &&
+		else if (option == NULL && options && is_option(argv[i]) &&
 			!take_flag(tool, argv[i], to))
 			return policy_usage("unknown option ", argv[i]);
-		else if (option == NULL && !(options && argv[i][0] == '-'))
+		else if (option == NULL && !(options && is_option(argv[i])))
 			argv[to->word_count++] = argv[i]; /* word_count < i */
 	}
 	if (to->word_count < tool->words_min || to->word_count > tool->words_max)

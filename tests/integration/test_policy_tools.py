@@ -1,11 +1,12 @@
 """`eclusa policy show`, `diff` and `fmt`, as a person and a pipeline use them."""
 import json
 import os
+import re
 import subprocess
 
 import pytest
 
-from lab.eclusa import program
+from lab.eclusa import ROOT, program
 
 OLD = "policy 1\n[profile p]\nallow a.test\nallow b.test resp-body=1k\n[profile gone]\nallow z.test\n"
 NEW = "policy 1\n# Reads more.\n[profile p]\nallow   A.test HEAD,GET,POST\nallow b.test resp-body=2k\n"
@@ -103,3 +104,37 @@ def test_fmt_leaves_alone_what_it_cannot_read(tmp_path):
 def test_usage_and_unreadable(files, words):
     ran = tool(*[{"OLD": files[0], "FOLDER": files[0].parent}.get(word, word) for word in words])
     assert (ran.returncode, ran.stdout) == (2, "") and ran.stderr
+
+
+def keys_of(value):
+    if isinstance(value, dict):
+        return set(value).union(*map(keys_of, value.values()))
+    return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
+
+
+def test_the_manual_names_each_key_of_json(files, tmp_path):
+    """Of every tool that the laboratory is not needed for."""
+    with open(os.path.join(ROOT, "docs/man/eclusa-policy.1"), encoding="utf-8") as file:
+        section = file.read().split(".Ss What \\-\\-json prints")[1].split("\n.S")[0]
+    old, new = files
+    wrong = tmp_path / "wrong.allow"
+    wrong.write_text(OLD + "expect deny GET https://z.test/\n")
+    key = tmp_path / "key.pem"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True, capture_output=True, timeout=30)
+    public = tmp_path / "key.pub"
+    subprocess.run(["openssl", "pkey", "-in", key, "-pubout", "-out", public], check=True, capture_output=True, timeout=30)
+    public.chmod(0o644)
+    for words in (["lint", wrong], ["test", wrong], ["explain", "--policy", old, "p", "POST", "https://a.test/x?q"],
+                  ["show", old], ["diff", old, new], ["fmt", "--check", new], ["sign", "--key", key, old],
+                  ["verify", "--trust", public, old, new]):
+        ran = tool(words[0], "--json", *words[1:])
+        assert ran.returncode in (0, 1), (words, ran.stderr)
+        entry = section.split(f".It Cm {words[0]}\n")[1].split(".It Cm")[0] + section.split(".Bl")[0]
+        unsaid = {k for k in keys_of(json.loads(ran.stdout)) if not re.search(rf"\b{k}\b", entry)}
+        assert not unsaid, (words[0], unsaid)
+
+
+def test_a_lone_dash_is_a_word():
+    ran = subprocess.run([program(), "policy", "import", "--from", "hosts", "-"], input="a.example.com\n", capture_output=True,
+                         text=True, timeout=30, check=False)
+    assert (ran.returncode, ran.stdout.splitlines()[-1]) == (0, "deny a.example.com  # stdin:1"), ran.stderr
