@@ -125,7 +125,8 @@ static int list(struct merge *m, const struct merge_options *options, struct fai
 	}
 	for (int i = 0; i < count; i++) {
 		char shown[NAME_MAX + 1];
-		int here = r < 0 ? 0 : add_source(m, options, entries[i]->d_name);
+		bool room = r == 0 && m->sources != NULL;
+		int here = room ? add_source(m, options, entries[i]->d_name) : 0;
 		if (here < 0)
 			r = failure_errno(why, here, "%s",
 				slice_escape(slice_of(entries[i]->d_name), shown, sizeof(shown)));
