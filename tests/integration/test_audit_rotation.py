@@ -81,6 +81,7 @@ def test_the_log_goes_on_in_another_file_on_sighup(lab, machine, who):
     alone = Alone(lab, machine, RULES, user=who)
     for n in range(3):
         assert fetch(alone, "allowed.test", f"/before-{n}") == 200
+        alone.wait_event("allow.rule", f"/before-{n}")
         hang_up(alone)
     assert fetch(alone, "allowed.test", "/after") == 200
     assert fetch(alone, "denied.test", "/no") == 403
