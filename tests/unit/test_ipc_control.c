@@ -145,9 +145,10 @@ static void a_socket_that_a_dead_process_left_is_replaced(void **state)
 	fd_close(&l->listener);
 	l->listener = control_listen(l->folder_fd, NULL);
 	assert_true(l->listener >= 0);
-	auto_fd client = connect_to(l);
+	int client = connect_to(l);
 	auto_fd server = control_accept(l->listener);
 	assert_true(server >= 0);
+	fd_close(&client);
 }
 
 /** In the child: a server that answers nonsense of @len bytes. */
