@@ -24,6 +24,7 @@ enum message_kind {
 	MESSAGE_SANDBOX_REMOVE,  /* netd -> super; flows are cut */
 	MESSAGE_PROXY_START,     /* launcher -> super, with descriptors */
 	MESSAGE_PROXY_READY,     /* super -> launcher */
+	MESSAGE_PROXY_SERVE,     /* super -> worker: bare header; it knows its sandboxes now */
 	MESSAGE_PROXY_LEAVE,     /* launcher -> super -> workers: quit after the last connection */
 	MESSAGE_PROXY_FINISH,    /* launcher -> super: bare header; end flows, record, quit */
 	MESSAGE_PROXY_FINISHED,  /* super -> launcher: bare header; everything is recorded */

@@ -106,9 +106,13 @@ int listener_start(struct worker *w, struct failure *why)
 	w->spare_fd = spare_new();
 	int r = uv_poll_init(&w->loop, &w->listener, fd);
 	w->listener.data = w;
-	if (r == 0)
-		r = uv_poll_start(&w->listener, UV_READABLE, on_listener);
 	return r < 0 ? failure_set(why, r, "the listener can't be watched") : 0;
+}
+
+void listener_serve(struct worker *w)
+{
+	(void)uv_poll_start(
+		&w->listener, UV_READABLE, on_listener); /* open, with a callback: can't fail */
 }
 
 void listener_stop(struct worker *w)

@@ -165,6 +165,7 @@ static void super_ask_worker(struct super *s, struct roster_entry *entry)
 
 static void super_start_worker(struct super *s, unsigned index)
 {
+	const struct message_header serve = {.kind = MESSAGE_PROXY_SERVE};
 	struct failure why = {0};
 	if (crew_start_worker(&s->crew, index, &why) < 0) {
 		super_fail(s, &why);
@@ -175,6 +176,10 @@ static void super_start_worker(struct super *s, unsigned index)
 			super_ask_worker(s, &s->roster.entries[i]);
 	}
 	reload_member_started(&s->reload, &s->crew, index);
+	/* Who waits at a listener that a predecessor left is known by the time it is asked for. */
+	if (s->crew.worker[index].channel_fd >= 0 &&
+		channel_send(s->crew.worker[index].channel_fd, &serve, sizeof(serve), NULL, 0) < 0)
+		crew_kill(&s->crew.worker[index]);
 }
 
 /* --- netd --- */

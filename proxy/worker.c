@@ -111,6 +111,8 @@ static void message_handle(struct worker *w, union super_message *m, int len, in
 		sandbox_forget(w, ident_remove(&w->ident, &m->sandbox.address));
 	else if (m->header.kind >= MESSAGE_POLICY_PREPARE && policy)
 		renew_step(w, &m->policy, fd);
+	else if (m->header.kind == MESSAGE_PROXY_SERVE && !w->leaving)
+		listener_serve(w);
 	else if (m->header.kind == MESSAGE_PROXY_LEAVE && !w->leaving)
 		worker_leave(w);
 	else if (m->header.kind == MESSAGE_PROXY_FINISH)

@@ -52,8 +52,9 @@ struct worker {
 
 /** Hear of the disk: commit.c. */
 int commit_start(struct worker *w, struct failure *why);
-/** Accept what waits on the explicit listener. */
+/** Have the explicit listener ready; then, once the sandboxes are known, accept what waits there. */
 int listener_start(struct worker *w, struct failure *why);
+void listener_serve(struct worker *w);
 void listener_stop(struct worker *w);
 /** The worker's loop ends; what is open is cut. */
 void worker_stop(struct worker *w);

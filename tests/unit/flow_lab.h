@@ -196,9 +196,12 @@ static inline void lab_add_sandbox(struct lab_world *w)
 				 &added, sizeof(added), NULL, 0, NULL),
 		(int)sizeof(added));
 	assert_int_equal(added.header.kind, MESSAGE_SANDBOX_ADDED);
+	struct message_header serve = {.kind = MESSAGE_PROXY_SERVE};
+	assert_int_equal(channel_send(w->super_fd, &serve, sizeof(serve), NULL, 0), 0);
 }
 
-static inline void lab_start(struct lab_world *w, const struct lab_options *o)
+/** Without a sandbox yet. */
+static inline void lab_begin(struct lab_world *w, const struct lab_options *o)
 {
 	struct failure why = {0};
 	int super_ends[2], keeper_ends[2];
@@ -224,6 +227,11 @@ static inline void lab_start(struct lab_world *w, const struct lab_options *o)
 	lab_worker(w, o, super_ends[1], keeper_ends[0], listener);
 	fd_close(&super_ends[1]);
 	fd_close(&keeper_ends[0]);
+}
+
+static inline void lab_start(struct lab_world *w, const struct lab_options *o)
+{
+	lab_begin(w, o);
 	lab_add_sandbox(w);
 }
 

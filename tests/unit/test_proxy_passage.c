@@ -116,19 +116,25 @@ static void origin_wait(struct fixture *f, const char *what)
 		(void)poll(&(struct pollfd){.fd = f->log[0], .events = POLLIN}, 1, 1000);
 }
 
-/** CONNECT. @return the descriptor; the status is at the start of f->answer. */
-static int tunnel_open(struct fixture *f, const char *host)
+static int knock(const struct fixture *f)
 {
-	char head[256];
 	struct sockaddr_in sa = {.sin_family = AF_INET,
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 		.sin_port = htons(f->world.port)};
 	struct timeval limit = {.tv_sec = 10};
-	size_t len = 0;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_true(fd >= 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
 	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
+	return fd;
+}
+
+/** CONNECT. @return the descriptor; the status is at the start of f->answer. */
+static int tunnel_open(struct fixture *f, const char *host)
+{
+	char head[256];
+	size_t len = 0;
+	int fd = knock(f);
 	(void)snprintf(head, sizeof(head), "CONNECT %s:%u HTTP/1.1\r\n\r\n", host, f->port);
 	assert_int_equal(file_write_all(fd, slice_of(head)), 0);
 	while (len < ANSWER_BYTES - 1 && read(fd, f->answer + len, 1) == 1) {
@@ -314,6 +320,22 @@ static void tunnels_leave_nothing_behind(void **state)
 	assert_int_equal(count_of(events(f), "\"status_code\":\"allow.rule\""), TUNNELS);
 }
 
+/** As with a listener that a dead worker left to its successor. */
+static void who_comes_before_the_sandboxes_are_known_waits(void **state)
+{
+	struct fixture *f = *state;
+	char answer[64] = "";
+	struct lab_options o = {
+		.rules = f->rule_list, .rule_count = RULES, .hosts = "127.0.0.1 raw.test\n"};
+	lab_begin(&f->world, &o);
+	int early = knock(f);
+	assert_int_equal(file_write_all(early, SLICE("CONNECT no.test:443 HTTP/1.1\r\n\r\n")), 0);
+	lab_add_sandbox(&f->world);
+	assert_int_equal(recv(early, answer, 12, MSG_WAITALL), 12);
+	assert_string_equal(answer, "HTTP/1.1 403");
+	fd_close(&early);
+}
+
 static void what_passes_ends_when_its_rule_expires(void **state)
 {
 	struct fixture *f = *state;
@@ -365,6 +387,7 @@ int main(void)
 		FLOW_TEST(the_end_of_a_sandbox_cuts_what_passes),
 		FLOW_TEST(a_slow_reader_slows_the_writer),
 		FLOW_TEST(tunnels_leave_nothing_behind),
+		FLOW_TEST(who_comes_before_the_sandboxes_are_known_waits),
 		FLOW_TEST(what_passes_ends_when_its_rule_expires),
 		FLOW_TEST(a_connection_is_a_use_of_its_rule),
 	};
