@@ -57,10 +57,11 @@ void cursor_fini(struct cursor *c)
 
 int cursor_write(const struct cursor *c, struct buf *to)
 {
-	(void)buf_printf(to,
-		HEAD "\nindex %" PRIu64 "\ndelivered %" PRIu64 "\nquarantined %" PRIu64
-		     "\nlost %" PRIu64 "\n",
-		c->index_offset, c->delivered, c->quarantined, c->lost); /* errors show below */
+	(void)buf_printf(to, HEAD "\nindex %" PRIu64, c->index_offset); /* errors show below */
+	if (c->index_mark > 0)
+		(void)buf_printf(to, " %" PRIu64, c->index_mark);
+	(void)buf_printf(to, "\ndelivered %" PRIu64 "\nquarantined %" PRIu64 "\nlost %" PRIu64 "\n",
+		c->delivered, c->quarantined, c->lost);
 	for (size_t i = 0; i < c->count; i++) {
 		const struct cursor_segment *s = c->segments[i];
 		(void)buf_printf(to,
@@ -99,6 +100,17 @@ static bool take_named(struct slice *text, struct slice name, uint64_t *ret)
 		slice_equal(word, name) && take_number(&line, ret) && line.ptr == NULL;
 }
 
+/** "index OFFSET MARK"; cursors of before had no mark. */
+static bool take_index(struct slice *text, struct cursor *to)
+{
+	struct slice line, word;
+	if (!slice_split(*text, '\n', &line, text) || !take_word(&line, &word) ||
+		!slice_equal(word, SLICE("index")) || !take_number(&line, &to->index_offset))
+		return false;
+	return line.ptr == NULL ||
+		(take_number(&line, &to->index_mark) && to->index_mark > 0 && line.ptr == NULL);
+}
+
 /** Behind "segment ". */
 static int take_segment(struct slice line, struct cursor *to)
 {
@@ -128,8 +140,7 @@ static int parse(struct slice text, struct cursor *to)
 {
 	struct slice line;
 	if (!slice_split(text, '\n', &line, &text) || !slice_equal(line, SLICE(HEAD)) ||
-		!take_named(&text, SLICE("index"), &to->index_offset) ||
-		!take_named(&text, SLICE("delivered"), &to->delivered) ||
+		!take_index(&text, to) || !take_named(&text, SLICE("delivered"), &to->delivered) ||
 		!take_named(&text, SLICE("quarantined"), &to->quarantined) ||
 		!take_named(&text, SLICE("lost"), &to->lost))
 		return -EBADMSG;

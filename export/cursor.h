@@ -33,6 +33,7 @@ struct cursor_segment {
 
 struct cursor {
 	uint64_t index_offset;                 /* entries of the index up to here are taken */
+	uint64_t index_mark;                   /* of its bytes before that; 0: not known */
 	uint64_t delivered, quarantined, lost; /* lines, since the beginning */
 	struct cursor_segment **segments;      /* owned; pointers stay the same */
 	size_t count;

@@ -15,6 +15,7 @@
 
 #define LIST_NS     (60 * NS_PER_SEC)
 #define NAMES_FIRST 256
+#define MARK_BYTES  128 /* of the index's end: the hash of its last entry is in them */
 
 /** An entry of the index. */
 struct entry {
@@ -206,6 +207,12 @@ static int open_index(struct feed *f)
 	return 0;
 }
 
+static int segment_compare_name(const void *a, const void *b)
+{
+	const struct cursor_segment *const *x = a, *const *y = b;
+	return strcmp((*x)->name, (*y)->name);
+}
+
 /** Files that the index lacks: a crash, or a disk that was full, came between a first line and its entry. */
 static int list_files(struct feed *f)
 {
@@ -218,6 +225,7 @@ static int list_files(struct feed *f)
 	}
 	int r = 0;
 	struct dirent *entry;
+	size_t before = f->cursor->count;
 	while (r == 0 && f->cursor->count < CURSOR_SEGMENTS_MAX && (entry = readdir(dir)) != NULL) {
 		struct slice name = slice_of(entry->d_name);
 		if (!folder_name_is_valid(name) || slice_equal(name, SLICE(AUDIT_INDEX_NAME)) ||
@@ -228,6 +236,10 @@ static int list_files(struct feed *f)
 			r = -ENOMEM;
 	}
 	(void)closedir(dir); /* only read */
+	/* Names begin with the time: the file in which a chain goes on comes behind. */
+	if (f->cursor->count > before)
+		qsort(&f->cursor->segments[before], f->cursor->count - before,
+			sizeof(f->cursor->segments[0]), segment_compare_name);
 	return r;
 }
 
@@ -241,15 +253,34 @@ static int learn_names(struct feed *f)
 		: visit_entries(&v, visit_name, 0, f->cursor->index_offset, &ignored);
 }
 
+/** Of the bytes before @offset; never 0 when they are there, and small enough for a cursor. */
+static uint64_t index_mark(int fd, uint64_t offset)
+{
+	char bytes[MARK_BYTES];
+	size_t want = offset < sizeof(bytes) ? (size_t)offset : sizeof(bytes);
+	ssize_t got = pread(fd, bytes, want, (off_t)(offset - want));
+	if (want == 0 || got != (ssize_t)want)
+		return 0;
+	return (name_hash((struct slice){bytes, want}) & INT64_MAX) | 1;
+}
+
+/** Whether it goes on from where the cursor is. One that was moved away with its files left its place to another, which may be longer. */
+static bool index_goes_on(const struct feed *f, uint64_t size)
+{
+	const struct cursor *c = f->cursor;
+	return size >= c->index_offset &&
+		(c->index_mark == 0 || index_mark(f->index_fd, c->index_offset) == c->index_mark);
+}
+
 static int take_entries(struct feed *f)
 {
 	struct visit v = {.feed = f};
 	struct stat st;
 	if (fstat(f->index_fd, &st) < 0)
 		return -errno;
-	if ((uint64_t)st.st_size < f->cursor->index_offset) {
+	if (!index_goes_on(f, (uint64_t)st.st_size)) {
 		log_event(LOG_LEVEL_WARN, "index-replaced",
-			"it is shorter than before: all files that it lists are read");
+			"it is not the one before: all files that it lists are read");
 		f->cursor->index_offset = 0;
 		names_fini(&f->names);
 	}
@@ -258,6 +289,7 @@ static int take_entries(struct feed *f)
 	if (r == 0 && (uint64_t)st.st_size > f->cursor->index_offset)
 		r = visit_entries(&v, visit_new, f->cursor->index_offset, (uint64_t)st.st_size,
 			&f->cursor->index_offset);
+	f->cursor->index_mark = index_mark(f->index_fd, f->cursor->index_offset);
 	f->fresh = f->fresh && f->more;
 	return r;
 }

@@ -14,7 +14,7 @@ import pytest
 
 from lab.events import wait_until
 from lab.exporter import Export, exporter
-from lab.made_log import Chain
+from lab.made_log import Chain, MadeLog
 from lab.syslog_receivers import Journal
 
 
@@ -297,6 +297,47 @@ def test_a_chain_that_goes_on_in_another_file_keeps_its_order(export):
     export.log._entry("opened")
     assert export.once().returncode == 0
     assert uids_of(out(export)) == export.log.uids
+
+
+def test_a_chain_in_files_that_no_index_has_keeps_its_order(export):
+    to_file(export, "batch-lines 3")
+    export.log.add(5)
+    first = export.log.segment
+    for number in range(2, 9):
+        part = Chain(first.path.replace("T000001Z", f"T00000{number}Z"), first.name, "}}}")
+        part.sequence, part.head = export.log.segment.sequence, export.log.segment.head
+        export.log.segment = part
+        export.log.add(5)
+    os.unlink(export.log.index.path)
+    assert export.once().returncode == 0
+    assert uids_of(out(export)) == export.log.uids
+
+
+@pytest.mark.parametrize("is_up", (True, False))
+def test_a_folder_in_the_place_of_one_that_was_moved_away_is_read_from_its_beginning(export, is_up):
+    to_file(export)
+    for _ in range(3):
+        export.log.add(2)
+        export.log.close()
+    if is_up:
+        export.start()
+        wait_until(lambda: os.path.exists(out(export)) and len(uids_of(out(export))) == 6, lambda: export.said())
+    else:
+        assert export.once().returncode == 0
+    os.rename(export.log.index.path, os.path.join(export.folder, "index.jsonl"))
+    made = MadeLog(os.path.join(export.folder, "other"))
+    made.files = 100
+    for _ in range(8):  # its index is longer than the one before
+        made.add(2)
+        made.close()
+    for path in [*glob.glob(os.path.join(made.folder, "2*.jsonl")), made.index.path]:
+        os.rename(path, os.path.join(export.log.folder, os.path.basename(path)))
+    if is_up:
+        assert export.end() == 0
+    done = export.once()
+    assert done.returncode == 0 and "index-replaced" in done.stderr
+    assert set(made.uids) <= set(uids_of(out(export)))
+    assert export.once().stderr == ""
 
 
 def test_a_file_that_is_closed_again_is_read_on(export):
