@@ -16,5 +16,6 @@ command_main command_run;
 command_main command_policy;
 command_main command_audit;
 command_main command_top;
+command_main command_doctor;
 
 #endif

@@ -13,6 +13,7 @@ static const struct command COMMANDS[] = {
 	{"policy", "check, test and explain policy files", command_policy},
 	{"audit", "check the audit log, and make its key", command_audit},
 	{"top", "show what sandboxes do now", command_top},
+	{"doctor", "check what this host can hold", command_doctor},
 };
 
 static int print_help(FILE *to)

@@ -87,6 +87,10 @@ void nft_do_drop(struct nft *n);
 void nft_do_goto(struct nft *n, const char *chain);
 /** Only after a match of TCP. */
 void nft_do_reset(struct nft *n);
+/**
+ * To the local transparent socket at @port; IPv4, on a prerouting chain, only after a match of TCP.
+ */
+void nft_do_tproxy(struct nft *n, uint16_t port);
 /** ICMP or ICMPv6 "administratively prohibited". */
 void nft_do_prohibit(struct nft *n);
 

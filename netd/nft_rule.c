@@ -264,3 +264,21 @@ void nft_do_prohibit(struct nft *n)
 {
 	nft_do_reject(n, NFT_REJECT_ICMPX_UNREACH, ICMP_PROHIBITED_CODE);
 }
+
+void nft_do_tproxy(struct nft *n, uint16_t port)
+{
+	uint16_t port_be = htons(port);
+	struct nftnl_expr *load = nft_expression(n, "immediate");
+	struct nftnl_expr *e = nft_expression(n, "tproxy");
+	if (load != NULL) {
+		nftnl_expr_set_u32(load, NFTNL_EXPR_IMM_DREG, NFT_REG_1);
+		if (nftnl_expr_set(load, NFTNL_EXPR_IMM_DATA, &port_be, sizeof(port_be)) < 0)
+			n->error = -ENOMEM;
+		nft_append(n, load);
+	}
+	if (e == NULL)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_TPROXY_FAMILY, NFPROTO_IPV4);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_TPROXY_REG_PORT, NFT_REG_1);
+	nft_append(n, e);
+}

@@ -135,11 +135,7 @@ static int mask_folder(const char *path)
 	return attach(tree, path);
 }
 
-/*
- * A fresh /proc of the sandbox's pid namespace: read-only as a whole, and processes that may not be traced (our own
- * init) do not show. Through it, user namespaces below this one are forbidden while we still may.
- */
-static int mount_proc(void)
+int mounts_make_proc(void)
 {
 	auto_fd fs = fsopen("proc", FSOPEN_CLOEXEC);
 	if (fs < 0)
@@ -155,8 +151,14 @@ static int mount_proc(void)
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
 	if (r == 0 && mount_setattr(mount, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
 		r = -errno;
-	if (r == 0)
-		r = attach(mount, "proc");
+	return r < 0 ? r : fd_take(&mount);
+}
+
+/* Through it, user namespaces below this one are forbidden while we still may. */
+static int mount_proc(void)
+{
+	auto_fd mount = mounts_make_proc();
+	int r = mount < 0 ? mount : attach(mount, "proc");
 	for (size_t i = 0; i < array_size(MASKED) && r == 0; i++)
 		r = mask_file(MASKED[i]);
 	for (size_t i = 0; i < array_size(MASKED_FOLDERS) && r == 0; i++)

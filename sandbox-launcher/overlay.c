@@ -41,8 +41,7 @@ static int detach(const char *path)
 	return umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-/* @return a detached overlay of what is mounted at LOWER, or negative errno. */
-static int open_overlay(void)
+int overlay_open(void)
 {
 	static const char *const options[][2] = {
 		{"lowerdir", LAYERS}, {"redirect_dir", "nofollow"}, {"metacopy", "off"}};
@@ -133,7 +132,7 @@ static int show_folder(const struct view_item *item, struct failure *why)
 	int r = attach(item->tree, LOWER);
 	if (r < 0)
 		return r;
-	auto_fd overlay = has_mounts_below() ? -EXDEV : open_overlay();
+	auto_fd overlay = has_mounts_below() ? -EXDEV : overlay_open();
 	if (overlay < 0)
 		return show_checked(item, why);
 	r = detach(LOWER);
@@ -154,7 +153,7 @@ static int open_overlaid_file(const struct view_item *item)
 {
 	char path[sizeof(MERGED) + NAME_MAX + 2];
 	(void)snprintf(path, sizeof(path), MERGED "/%s", item->text.ptr);
-	auto_fd overlay = open_overlay();
+	auto_fd overlay = overlay_open();
 	int r = overlay < 0 ? overlay : attach(overlay, MERGED);
 	if (r < 0)
 		return r;

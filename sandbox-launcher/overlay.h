@@ -20,6 +20,8 @@ int overlay_end(void);
  */
 int overlay_show(const struct view_item *item, struct failure *why);
 
+/** A detached overlay of the folder in the first place of overlay_begin(), beside an empty folder `run`. @return descriptor or negative errno. */
+int overlay_open(void);
 /** Whether the tree at @fd (taken) holds regular files, folders and links only. -EBADMSG: not; -E2BIG: too much to say. */
 int overlay_check_tree(int fd);
 

@@ -64,19 +64,23 @@ static bool sysctl_is(const char *path, char value)
 	return fd >= 0 && read(fd, &text, 1) == 1 && text == value;
 }
 
+const char *userns_remedy(void)
+{
+	if (sysctl_is("/proc/sys/kernel/unprivileged_userns_clone", '0'))
+		return "sysctl -w kernel.unprivileged_userns_clone=1, or run as root";
+	if (sysctl_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1'))
+		return "give eclusa an AppArmor profile with `userns,`, or "
+		       "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or run as root";
+	if (sysctl_is("/proc/sys/user/max_user_namespaces", '0'))
+		return "sysctl -w user.max_user_namespaces=1000, or run as root";
+	return "run as root, or ask the administrator to allow user namespaces";
+}
+
 int userns_enter(struct failure *why)
 {
 	int r = privilege_enter_user_namespace();
 	if (r == 0)
 		return 0;
-	const char *remedy = "run as root, or ask the administrator to allow user namespaces";
-	if (sysctl_is("/proc/sys/kernel/unprivileged_userns_clone", '0'))
-		remedy = "sysctl -w kernel.unprivileged_userns_clone=1, or run as root";
-	else if (sysctl_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1'))
-		remedy = "give eclusa an AppArmor profile with `userns,`, or "
-			 "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or run as root";
-	else if (sysctl_is("/proc/sys/user/max_user_namespaces", '0'))
-		remedy = "sysctl -w user.max_user_namespaces=1000, or run as root";
 	return failure_set(
-		why, r, "user namespaces are refused here (%s): %s", strerror(-r), remedy);
+		why, r, "user namespaces are refused here (%s): %s", strerror(-r), userns_remedy());
 }

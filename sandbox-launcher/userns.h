@@ -21,5 +21,7 @@ int userns_for_idmap(uid_t from_uid, uid_t to_uid, gid_t from_gid, gid_t to_gid)
 bool userns_is_initial_root(void);
 /** privilege_enter_user_namespace(), with the remedy in @why where the host refuses. */
 int userns_enter(struct failure *why);
+/** What helps where the host refuses user namespaces, going by its settings. */
+const char *userns_remedy(void);
 
 #endif

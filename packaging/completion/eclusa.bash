@@ -118,7 +118,7 @@ _eclusa() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} index
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		mapfile -t COMPREPLY < <(compgen -W 'run policy audit top --help --version' -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W 'run policy audit top doctor --help --version' -- "$current")
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -150,6 +150,7 @@ _eclusa() {
 		fi
 		;;
 	top) _eclusa_top "$current" "$previous" ;;
+	doctor) mapfile -t COMPREPLY < <(compgen -W '--json --help' -- "$current") ;;
 	esac
 }
 
