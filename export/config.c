@@ -92,14 +92,20 @@ static struct sink_value *common_value(struct sink_config *c, enum common_settin
 	return &c->values[c->kind->setting_count + which];
 }
 
+/** A kind's own code names a setting that its table lacks. */
+static _Noreturn void fatal_setting(const char *name)
+{
+	(void)fprintf(stderr, "eclusa-export: no setting %s\n", name);
+	abort();
+}
+
 const struct sink_value *sink_config_value(const struct sink_config *c, const char *setting)
 {
 	for (size_t i = 0; i < settings_count(c->kind); i++) {
 		if (strcmp(setting_at(c->kind, i)->name, setting) == 0)
 			return &c->values[i];
 	}
-	assert(!"a setting that the kind has");
-	return NULL;
+	fatal_setting(setting);
 }
 
 void sink_config_error(const struct sink_config *c, const char *setting,
@@ -272,7 +278,7 @@ static void fill_value(struct reader *r, const struct sink_setting *setting, str
 		report_error(r->report, at, "missing", "%s is missing", setting->name);
 	else if (setting->otherwise != NULL &&
 		config_value_take(setting, slice_of(setting->otherwise), value, room) != NULL)
-		assert(!"what stands in is a value of its type");
+		fatal_setting(setting->name); /* what stands in is a value of its type */
 }
 
 static void finish_format(struct reader *r, struct sink_config *c)

@@ -245,7 +245,7 @@ int feed_take(struct feed *f, const struct sink_config *c, struct batch **ret, s
 	size_t bytes = available(
 		f, c->batch_bytes < BATCH_LINE_BYTES_MAX ? BATCH_LINE_BYTES_MAX : c->batch_bytes);
 	size_t count = f->cursor->count;
-	if (bytes == 0)
+	if (bytes == 0 || count == 0)
 		return 0;
 	struct batch *b = batch_new(c, bytes);
 	int r = b == NULL ? -ENOMEM : 0;
