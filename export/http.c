@@ -12,6 +12,7 @@ struct http {
 	CURL *curl;
 	struct curl_slist *headers;
 	struct buf answer, zipped;
+	struct slice hidden; /* the caller's */
 	bool gzip;
 	char error[CURL_ERROR_SIZE];
 };
@@ -145,6 +146,23 @@ int http_header(struct http *h, const char *name, struct slice value)
 	return result;
 }
 
+void http_hide(struct http *h, struct slice secret)
+{
+	h->hidden = secret.len < HTTP_HIDDEN_BYTES_MIN ? (struct slice){NULL, 0} : secret;
+}
+
+/** Of the same length, so that JSON stays JSON. */
+static void blot_hidden(struct http *h)
+{
+	struct slice rest = buf_slice(&h->answer);
+	char *at;
+	while (h->hidden.len > 0 && rest.len >= h->hidden.len &&
+		(at = memmem(rest.ptr, rest.len, h->hidden.ptr, h->hidden.len)) != NULL) {
+		memset(at, '*', h->hidden.len);
+		rest = slice_part(rest, (size_t)(at - rest.ptr) + h->hidden.len, rest.len);
+	}
+}
+
 /** What kept the answer from coming, as an errno. */
 static int failure_code(CURLcode code)
 {
@@ -207,6 +225,7 @@ int http_post(struct http *h, const char *url, struct slice body, struct http_an
 	if (code != CURLE_OK)
 		return request_failed(h, code, url, why);
 	(void)curl_easy_setopt(h->curl, CURLOPT_FRESH_CONNECT, 0L); /* can't fail for a flag */
+	blot_hidden(h);
 	long status = 0;
 	curl_off_t pause_s = 0;
 	(void)curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, &status); /* 0 says: not known */

@@ -12,6 +12,7 @@
 
 #define HTTP_ANSWER_BYTES_MAX   ((size_t)4 << 20)
 #define HTTP_RETRY_AFTER_MAX_MS (10U * 60 * 1000) /* a receiver that asks for more gets this */
+#define HTTP_HIDDEN_BYTES_MIN   8
 
 struct http;
 
@@ -39,6 +40,11 @@ void http_disconnect(struct http *h);
 int http_headers_begin(struct http *h);
 /** A header that each request has. @return 0, -EINVAL (a control byte in the value), -ENOMEM. */
 int http_header(struct http *h, const char *name, struct slice value);
+/**
+ * What of a credential must not be told when a receiver says it back: it is blotted out in the bodies of answers. Not copied.
+ * Less than HTTP_HIDDEN_BYTES_MIN may stand there for other reasons, and is left.
+ */
+void http_hide(struct http *h, struct slice secret);
 /**
  * @return 0 when there is an answer, of any status; -ETIMEDOUT, -ECONNREFUSED, -EHOSTUNREACH (name not found), -EPROTO (TLS), -EMSGSIZE
  * (answer over the limit), -EIO, -ENOMEM, then @why is filled.

@@ -124,6 +124,14 @@ static int add_credentials(struct sink *s)
 	return result;
 }
 
+/** Behind the scheme's word, if it has one: receivers may say only that part back. */
+static struct slice secret_part(struct slice secret)
+{
+	const char *blank = secret.len == 0 ? NULL : memrchr(secret.ptr, ' ', secret.len);
+	return blank == NULL ? secret
+			     : slice_part(secret, (size_t)(blank - secret.ptr) + 1, secret.len);
+}
+
 int http_sink_headers(struct sink *s, struct failure *why)
 {
 	int result = http_headers_begin(s->http);
@@ -150,7 +158,10 @@ static int open_all(struct sink *s, const char *suffix, struct failure *why)
 	result = open_http(s, why);
 	if (result == 0 && sink_value_is(credentials))
 		result = secret_read(credentials->text, &s->secret, why);
-	return result == 0 ? http_sink_headers(s, why) : result;
+	if (result < 0)
+		return result;
+	http_hide(s->http, secret_part(buf_slice(&s->secret.bytes)));
+	return http_sink_headers(s, why);
 }
 
 int http_sink_open(const struct sink_config *c, const struct envelope *envelope, const char *suffix,

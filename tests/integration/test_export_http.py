@@ -356,6 +356,26 @@ def test_credentials_are_those_of_the_file(ground, kind):
     assert "secret-of-the-file" not in ground.said()
 
 
+@pytest.mark.parametrize("status", (400, 401, 503))
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_credential_that_a_receiver_says_back_is_not_told(ground, kind, status):
+    secret = "said-back-by-the-receiver"
+    credentials = {"token": secret} if kind == "splunk-hec" else {"authorization": f"ApiKey {secret}"}
+    receiver = ground.receiver(kind, **credentials).start()
+    said = json.dumps({"text": f"no: {secret} ({secret})", "code": 4, "error": {"type": "no", "reason": secret}})
+    receiver.standing = Fault(status=status, body=said.encode())
+    ground.log.add(3)
+    settings = [] if kind == "splunk-hec" else [f"authorization {ground.secret(credentials['authorization'])}"]
+    ground.start(kind, *settings, "batch-lines 1", token=secret)
+    receiver.requests.wait(lambda items: len(items) >= 3, "it is tried")
+    receiver.standing = None
+    wait_until(lambda: len(receiver.accepted.since()) + len(ground.quarantine()) >= 3, lambda: ground.said())
+    wait_until(lambda: os.path.exists(os.path.join(ground.state, "metrics.json")), lambda: ground.said())
+    with open(os.path.join(ground.state, "metrics.json"), encoding="utf-8") as file:
+        told = ground.said() + json.dumps(ground.quarantine()) + file.read()
+    assert secret not in told and "*" * len(secret) in told
+
+
 def test_a_collector_with_another_token_gets_all_later(ground):
     receiver = ground.receiver("splunk-hec").start()
     ground.log.add(5)
