@@ -17,6 +17,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 static void say(struct doctor_finding *f, const char *remedy, const char *format, va_list arguments)
@@ -88,10 +89,24 @@ static int await(int from, struct doctor_finding *ret)
 	}
 }
 
+/* The check and what it has started, which comes to us as its parent dies. @return how the check ended. */
+static int end_check(pid_t pid)
+{
+	int status = 0, one = 0;
+	(void)kill(-pid, SIGKILL); /* not reaped yet: the number is still its own */
+	for (;;) {
+		pid_t got = waitpid(-pid, &one, 0);
+		if (got == pid)
+			status = one;
+		if (got < 0 && errno != EINTR)
+			return status; /* ECHILD: all are gone */
+	}
+}
+
 int doctor_try(doctor_check *check, struct doctor_finding *ret)
 {
 	int ends[2];
-	if (pipe2(ends, O_CLOEXEC) < 0)
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 || pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	auto_fd from = ends[0];
 	auto_fd to = ends[1];
@@ -105,10 +120,7 @@ int doctor_try(doctor_check *check, struct doctor_finding *ret)
 	(void)setpgid(pid, pid); /* the child does it, too */
 	fd_close(&to);
 	struct doctor_finding f;
-	int r = await(from, &f), status = 0;
-	(void)kill(-pid, SIGKILL); /* not reaped yet: the number is still its own */
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	int r = await(from, &f), status = end_check(pid);
 	if (r == -ETIMEDOUT)
 		doctor_fail(&f, NULL, "no answer within %d s", DOCTOR_CHECK_MS / 1000);
 	else if (r == -EPIPE)
