@@ -213,6 +213,20 @@ static int segment_compare_name(const void *a, const void *b)
 	return strcmp((*x)->name, (*y)->name);
 }
 
+/** No file of events, such as a link: it can't be read, and must not keep what can be from being read. */
+static bool is_other(const struct dirent *entry)
+{
+	return entry->d_type != DT_REG && entry->d_type != DT_UNKNOWN;
+}
+
+/** Told once, since it is known then. @return 0 or -ENOMEM. */
+static int pass_over(struct feed *f, struct slice name)
+{
+	log_event(LOG_LEVEL_WARN, "file-ignored", "file=%.*s it is not a file of the log",
+		(int)name.len, name.ptr);
+	return names_add(&f->names, name_hash(name));
+}
+
 /** Files that the index lacks: a crash, or a disk that was full, came between a first line and its entry. */
 static int list_files(struct feed *f)
 {
@@ -232,7 +246,9 @@ static int list_files(struct feed *f)
 			names_has(&f->names, name_hash(name)) ||
 			cursor_find(f->cursor, name) != NULL)
 			continue;
-		if (cursor_add(f->cursor, name) == NULL)
+		if (is_other(entry))
+			r = pass_over(f, name);
+		else if (cursor_add(f->cursor, name) == NULL)
 			r = -ENOMEM;
 	}
 	(void)closedir(dir); /* only read */

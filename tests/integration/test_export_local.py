@@ -299,6 +299,17 @@ def test_a_chain_that_goes_on_in_another_file_keeps_its_order(export):
     assert uids_of(out(export)) == export.log.uids
 
 
+def test_what_is_no_file_of_the_log_holds_nothing_back(export):
+    to_file(export)
+    export.log.add(3)
+    os.symlink("/etc/passwd", os.path.join(export.log.folder, "20261129T000009Z-sb-link.jsonl"))
+    os.mkdir(os.path.join(export.log.folder, "20261129T000009Z-sb-folder.jsonl"))
+    os.mkfifo(os.path.join(export.log.folder, "20261129T000009Z-sb-pipe.jsonl"))
+    done = export.once()
+    assert done.returncode == 0 and done.stderr.count("file-ignored") == 3, done.stderr
+    assert uids_of(out(export)) == export.log.uids
+
+
 def test_a_chain_in_files_that_no_index_has_keeps_its_order(export):
     to_file(export, "batch-lines 3")
     export.log.add(5)
