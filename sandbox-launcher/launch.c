@@ -134,7 +134,8 @@ int launch(struct init_job *job, const struct launch_options *options, struct la
 		init_main(job);
 	}
 	if (l.pid < 0) {
-		r = failure_errno(why, -errno, "can't make the sandbox's namespaces");
+		r = failure_errno(why, -errno,
+			"can't make the sandbox's namespaces (`eclusa doctor` says what helps)");
 		pipes_close(&pipes);
 		return r;
 	}

@@ -40,9 +40,11 @@ int sandbox_enter(struct failure *why)
 	if (userns_is_initial_root())
 		return 0;
 	int r = userns_enter(why);
-	if (r == 0 && unshare(CLONE_NEWNS) < 0)
-		r = failure_errno(why, -errno, "can't make a mount namespace");
-	return r;
+	if (r < 0 || unshare(CLONE_NEWNS) == 0)
+		return r;
+	r = -errno; /* AppArmor's restriction refuses only here */
+	return failure_set(
+		why, r, "can't make a mount namespace (%s): %s", strerror(-r), userns_remedy());
 }
 
 static int start_network(struct run *run, struct failure *why)
