@@ -34,7 +34,7 @@ static void write_line(const struct batch *b, const struct sink_line *line, stru
 int quarantine_write(int state_fd, const char *sink, const struct batch *b, struct failure *why)
 {
 	char file[FOLDER_NAME_BYTES];
-	struct stat st;
+	struct stat st = {.st_size = 0};
 	struct buf text = {.limit = 8 * BUF_LIMIT_DEFAULT};
 	int count = 0;
 	for (size_t i = 0; i < b->sink.count; i++) {

@@ -16,6 +16,7 @@
 #include <fcntl.h>
 
 #define WINDOW             64
+#define FULL_WAIT_MS       1 /* for acknowledgements, of which nobody tells */
 #define BATCH_BYTES        ((size_t)256 << 10)
 #define FINISH_TIMEOUTS    10 /* a receiver that reads slowly has this many of them to read all */
 #define PEM_BYTES_MAX      ((size_t)1 << 20)
@@ -269,7 +270,10 @@ static int syslog_settle(struct sink *s, struct sink_batch *const *batches, size
 	if (done > 0)
 		s->waiting_since_ns = now;
 	bool late = now - s->waiting_since_ns >= s->confirm_ms * NS_PER_MS;
-	if (done == count || (!late && (count < WINDOW || done > 0)))
+	bool full = count == WINDOW && done == 0;
+	if (full && !late && wire_may_tell(s->wire, batches[0]->tag))
+		return wire_check(s->wire, FULL_WAIT_MS, why);
+	if (done == count || (!late && !full))
 		return done > 0 ? 0 : wire_check(s->wire, wait_ms, why);
 	r = wire_finish(s->wire, s->wire_options.timeout_ms * FINISH_TIMEOUTS, why);
 	if (r < 0)

@@ -3,6 +3,7 @@
 
 #include "audit/segment.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/file.h"
 #include "common/privilege.h"
 
@@ -13,8 +14,11 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
-#define LOCK_FILE "lock"
+#define LOCK_FILE     "lock"
+#define LOCK_WAIT_NS  (2 * NS_PER_SEC) /* the processes of one that was killed end a moment later */
+#define LOCK_RETRY_NS (5 * NS_PER_MS)
 
 /** Of all rights only that to read what others may not, and that only if it is there. @return 0 or negative errno. */
 static int keep_reading(void)
@@ -82,10 +86,16 @@ static int lock_state(int state_fd, struct failure *why)
 	auto_fd fd = openat(state_fd, LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return failure_errno(why, -errno, "state-dir: its lock");
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK
-			? failure_set(why, -EBUSY, "state-dir: another eclusa-export is using it")
-			: failure_errno(why, -errno, "state-dir: its lock");
+	uint64_t deadline_ns = clock_monotonic_ns() + LOCK_WAIT_NS;
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return failure_errno(why, -errno, "state-dir: its lock");
+		if (clock_monotonic_ns() >= deadline_ns)
+			return failure_set(
+				why, -EBUSY, "state-dir: another eclusa-export is using it");
+		const struct timespec pause = {.tv_nsec = (long)LOCK_RETRY_NS};
+		(void)nanosleep(&pause, NULL); /* the next try tells */
+	}
 	return fd_take(&fd);
 }
 

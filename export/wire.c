@@ -222,6 +222,13 @@ static uint64_t unacknowledged(const struct wire *w)
 	return ioctl(w->fd, SIOCOUTQ, &queued) < 0 || queued < 0 ? UINT64_MAX : (uint64_t)queued;
 }
 
+/** A kernel takes a little more than it offers, and its offer may have been larger between two looks. */
+static uint64_t reach(const struct wire *w)
+{
+	uint64_t most = w->window_max + w->window_max / 4;
+	return most < REACH_BYTES_MIN ? REACH_BYTES_MIN : most;
+}
+
 uint64_t wire_read_up_to(struct wire *w)
 {
 	struct tcp_info info = {.tcpi_snd_wnd = 0};
@@ -232,10 +239,12 @@ uint64_t wire_read_up_to(struct wire *w)
 		return 0; /* older than 5.4: only an end tells */
 	if (info.tcpi_snd_wnd > w->window_max)
 		w->window_max = info.tcpi_snd_wnd;
-	/* A kernel takes a little more than it offers, and its offer may have been larger between two looks. */
-	uint64_t reach = w->window_max * 2;
-	reach = reach < REACH_BYTES_MIN ? REACH_BYTES_MIN : reach;
-	return queued > position || position - queued < reach ? 0 : position - queued - reach;
+	return queued > position || position - queued < reach(w) ? 0 : position - queued - reach(w);
+}
+
+bool wire_may_tell(const struct wire *w, uint64_t place)
+{
+	return w->window_max > 0 && wire_position(w) - place >= reach(w);
 }
 
 /** Behind TLS's end comes TCP's: an end, or a reset. @return as read_some(). */

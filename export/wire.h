@@ -47,6 +47,8 @@ int wire_check(struct wire *w, unsigned wait_ms, struct failure *why);
  * acknowledged than the largest window that it ever offered, since no more than that can wait there.
  */
 uint64_t wire_read_up_to(struct wire *w);
+/** Whether wire_read_up_to() comes to this place once what is on its way is acknowledged, with nothing more sent. */
+bool wire_may_tell(const struct wire *w, uint64_t place);
 /**
  * End in order: say that nothing follows and wait, at most @wait_ms, for the receiver's own end, which comes when its program has read
  * everything; a program that dies before that resets the connection. @return 0: it has; negative errno with a line.
