@@ -23,6 +23,7 @@ static const struct {
 	{"user-namespaces", doctor_user_namespaces},
 	{"namespaces", doctor_namespaces},
 	{"proc", doctor_proc},
+	{"files", doctor_files},
 	{"overlay", doctor_overlay},
 	{"seccomp", doctor_seccomp},
 	{"landlock", doctor_landlock},

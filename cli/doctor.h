@@ -36,13 +36,17 @@ void doctor_warn(struct doctor_finding *f, bool loses, const char *remedy, const
 void doctor_fail(struct doctor_finding *f, const char *remedy, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/** Where root lacks a capability. */
+#define DOCTOR_CAPABILITIES                                                                        \
+	"docker run --cap-add SYS_ADMIN --cap-add NET_ADMIN --cap-add SETUID --cap-add SETGID, or as an ordinary user"
+
 /** Try @check in a child with a deadline; all that it started is gone afterwards. @return 0, or negative errno: it can't be tried. */
 int doctor_try(doctor_check *check, struct doctor_finding *ret);
 /** In a check: become what a run becomes first. @return 0; otherwise @f has failed. */
 int doctor_enter(struct doctor_finding *f);
 /**
- * In a check: the same, and then a user namespace such as a sandbox's, with a mount namespace that it owns. @return 0; otherwise
- * @f has failed.
+ * In a check: the same, and then a sandbox's user namespace, mapped as a run maps it, with a mount namespace that it owns.
+ * @return 0; otherwise @f has failed.
  */
 int doctor_enter_sandbox(struct doctor_finding *f);
 /**
@@ -58,6 +62,6 @@ doctor_check doctor_kernel, doctor_user_namespaces, doctor_namespaces, doctor_pr
 doctor_check doctor_programs, doctor_filter, doctor_cable, doctor_guard, doctor_tproxy,
 	doctor_roots, doctor_resolver;
 /* doctor_host.c */
-doctor_check doctor_cgroup, doctor_uids, doctor_audit_folder, doctor_audit_key;
+doctor_check doctor_files, doctor_cgroup, doctor_uids, doctor_audit_folder, doctor_audit_key;
 
 #endif

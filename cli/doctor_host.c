@@ -6,9 +6,11 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/id.h"
+#include "common/privilege.h"
 #include "common/uids.h"
 #include "sandbox-launcher/cgroup.h"
 #include "sandbox-launcher/userns.h"
+#include "sandbox-launcher/view.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -32,6 +34,20 @@ static const char *cgroup_mode(void)
 		!is_mounted("/sys/fs/cgroup/pids", CGROUP_SUPER_MAGIC))
 		return "none";
 	return is_mounted("/sys/fs/cgroup/unified", CGROUP2_SUPER_MAGIC) ? "hybrid" : "v1";
+}
+
+void doctor_files(struct doctor_finding *f)
+{
+	struct failure why = {0};
+	struct view v;
+	if (doctor_enter(f) < 0)
+		return;
+	view_init(&v);
+	if (view_add_host(&v, &why) < 0)
+		doctor_fail(f, why.code == -EPERM ? DOCTOR_CAPABILITIES : NULL, "%s", why.text);
+	else
+		doctor_ok(f, "%zu files and folders of the host can be shown", v.count);
+	view_fini(&v);
 }
 
 /* The group of a run is made, with the limits that a run has by default, and removed. */
@@ -108,6 +124,8 @@ void doctor_uids(struct doctor_finding *f)
 	if (r < 0)
 		doctor_fail(f, "mount -t tmpfs tmpfs /run", "%s, where claims are kept: %s: %s",
 			UIDS_FOLDER, folder, strerror(-r));
+	else if ((r = privilege_change_user(ECLUSA_UID_PROXY, (gid_t)ECLUSA_UID_PROXY)) < 0)
+		doctor_fail(f, DOCTOR_CAPABILITIES, "can't become another user: %s", strerror(-r));
 	else
 		doctor_ok(f, "sandboxes and proxies get their own, from %u",
 			(unsigned)ECLUSA_UID_BASE);

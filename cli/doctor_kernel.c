@@ -203,7 +203,7 @@ void doctor_landlock(struct doctor_finding *f)
 /* Two empty folders of a tmpfs, shown as one. */
 static int make_overlay(void)
 {
-	auto_fd root = view_tmpfs((uint64_t)1 << 20, 64, 0755, 0, 0);
+	auto_fd root = view_tmpfs((uint64_t)1 << 20, 64, 0755, SANDBOX_UID, SANDBOX_GID);
 	if (root < 0)
 		return root;
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||

@@ -54,7 +54,14 @@ static bool can_make(const char *part, char *ret_said, size_t capacity)
 /* The remedy of what could not be made. */
 static const char *remedy_for(const char *said, const char *modules)
 {
-	return slice_starts(slice_of(said), SLICE("can't be tried")) ? REINSTALL : modules;
+	const struct slice line = slice_of(said);
+	if (slice_starts(line, SLICE("can't be tried")))
+		return REINSTALL;
+	if (slice_starts(line, SLICE("can't reduce capabilities")))
+		return DOCTOR_CAPABILITIES;
+	if (slice_starts(line, SLICE("can't make a network namespace")))
+		return "sysctl -w user.max_net_namespaces=1000";
+	return modules;
 }
 
 void doctor_filter(struct doctor_finding *f)

@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/privilege.h"
+#include "common/uids.h"
 #include "sandbox-launcher/run.h"
 #include "sandbox-launcher/userns.h"
 
@@ -141,17 +142,57 @@ int doctor_enter(struct doctor_finding *f)
 	return r;
 }
 
+/* In a child that stays outside: waits for the namespace of its parent, and maps it as the launcher maps a sandbox. */
+static void map_parent(pid_t parent, bool root, int from) __attribute__((noreturn));
+static void map_parent(pid_t parent, bool root, int from)
+{
+	uid_t uid = root ? ECLUSA_UID_PROXY : 0;
+	char byte;
+	if (read(from, &byte, 1) != 1)
+		_exit(EIO);
+	_exit(-userns_map(parent, SANDBOX_UID, uid, SANDBOX_GID, (gid_t)uid));
+}
+
+/* @return 0 or negative errno; the exit status of the child is an errno, all of which are smaller than 256 here. */
+static int become_sandbox(bool root)
+{
+	int ends[2], status = 0;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	auto_fd from = ends[0];
+	auto_fd to = ends[1];
+	pid_t self = getpid(), pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		fd_close(&to);
+		map_parent(self, root, from);
+	}
+	int r = unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0 ? -errno : 0;
+	if (r == 0 && write(to, "", 1) != 1)
+		r = -errno;
+	fd_close(&to); /* without a byte it ends */
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (r == 0 && status != 0)
+		r = WIFEXITED(status) ? -WEXITSTATUS(status) : -ECHILD;
+	if (r == 0 &&
+		(setresgid(SANDBOX_GID, SANDBOX_GID, SANDBOX_GID) < 0 ||
+			setresuid(SANDBOX_UID, SANDBOX_UID, SANDBOX_UID) < 0))
+		r = -errno;
+	return r;
+}
+
 int doctor_enter_sandbox(struct doctor_finding *f)
 {
+	bool root = userns_is_initial_root();
 	int r = doctor_enter(f);
 	if (r < 0)
 		return r;
-	r = privilege_enter_user_namespace();
-	if (r == 0 && unshare(CLONE_NEWNS) < 0)
-		r = -errno;
+	r = become_sandbox(root);
 	if (r < 0)
-		doctor_fail(f, userns_remedy(), "can't be tried: the sandbox's namespaces: %s",
-			strerror(-r));
+		doctor_fail(f, root && r == -EPERM ? DOCTOR_CAPABILITIES : userns_remedy(),
+			"can't be tried: the sandbox's namespaces: %s", strerror(-r));
 	return r;
 }
 
