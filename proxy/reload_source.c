@@ -6,6 +6,7 @@
 #include "policy/policy.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 static int fault_set(struct reload_fault *f, int code, uint32_t errors, const char *text)
 {
@@ -77,6 +78,17 @@ int reload_source_check(const struct reload_source *s, const struct reload_bundl
 	return compile(s, buf_slice(&bundle->text), ret_fault);
 }
 
+/** What is read again and again: a pipe would be waited for, and a proxy that waits answers no signal. */
+static int check_kind(const char *path, struct failure *why)
+{
+	struct stat st;
+	char shown[512];
+	if (stat(path, &st) < 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
+		return 0; /* whoever opens it says why it can't */
+	return failure_set(why, -EINVAL, "%s: not a file or a folder",
+		slice_escape(slice_of(path), shown, sizeof(shown)));
+}
+
 int reload_source_load(
 	const struct reload_source *s, struct reload_bundle *bundle, struct reload_fault *ret_fault)
 {
@@ -85,6 +97,8 @@ int reload_source_load(
 	buf_clear(&bundle->text);
 	bundle->text.failed = false;
 	int r = reload_source_trust(s, &trust, &why);
+	if (r == 0)
+		r = check_kind(s->path, &why);
 	if (r == 0)
 		r = trust_read_policy(&trust, s->path, &bundle->text, &bundle->signer, &why);
 	if (r < 0)

@@ -7,8 +7,10 @@
 #include "ipc/channel.h"
 #include "policy/source.h"
 #include "proxy/reload.h"
+#include "proxy/reload_source.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 #define MEMBERS  3 /* two workers and the keeper */
 #define WAIT_NS  (2 * NS_PER_SEC)
@@ -243,6 +245,25 @@ static void a_profile_that_is_not_there_is_refused(void **state)
 	assert_true(in_force(l, "old.test"));
 }
 
+static void a_pipe_is_not_waited_for(void **state)
+{
+	(void)state;
+	char folder[] = "/tmp/reload-XXXXXX";
+	char path[64];
+	struct reload_bundle bundle = {.text = {.limit = POLICY_BUNDLE_BYTES_MAX}};
+	struct reload_fault fault;
+	assert_non_null(mkdtemp(folder));
+	(void)snprintf(path, sizeof(path), "%s/p.allow", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	const struct reload_source source = {
+		.path = path, .profile = "run", .config = "/nonexistent"};
+	assert_int_equal(reload_source_load(&source, &bundle, &fault), -EINVAL);
+	assert_non_null(strstr(fault.text, "p.allow: not a file or a folder"));
+	buf_fini(&bundle.text);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +280,7 @@ int main(void)
 			what_does_not_compile_is_told_to_nobody, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_profile_that_is_not_there_is_refused, setup, teardown),
+		cmocka_unit_test(a_pipe_is_not_waited_for),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
