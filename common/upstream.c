@@ -62,12 +62,14 @@ static int check(const char *option, const char *path, bool has(struct slice), c
 	struct failure *why)
 {
 	struct stat st;
-	if (path == NULL || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+	if (path == NULL || stat(path, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
 		return 0; /* whoever opens it says why it can't */
 	char shown[256];
 	struct buf text;
-	buf_init(&text, UPSTREAM_FILE_BYTES_MAX);
 	(void)slice_escape(slice_of(path), shown, sizeof(shown));
+	if (S_ISDIR(st.st_mode))
+		return failure_errno(why, -EISDIR, "%s: %s", option, shown);
+	buf_init(&text, UPSTREAM_FILE_BYTES_MAX);
 	int r = file_read(AT_FDCWD, path, UPSTREAM_FILE_BYTES_MAX, &text);
 	if (r < 0)
 		(void)failure_errno(why, r, "%s: %s", option, shown);

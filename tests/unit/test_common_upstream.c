@@ -3,6 +3,8 @@
 
 #include "common/upstream.h"
 
+#include <errno.h>
+
 static void a_certificate_is_known_by_its_first_line(void **state)
 {
 	(void)state;
@@ -24,11 +26,25 @@ static void a_line_of_hosts_has_an_address_and_a_name(void **state)
 	assert_false(upstream_has_host(SLICE("data.example.com 203.0.113.5\nimport os\n")));
 }
 
+static void a_folder_is_no_file_of_either(void **state)
+{
+	(void)state;
+	struct failure why = {0};
+	const struct upstream_options ca = {.upstream_ca = "/"};
+	const struct upstream_options hosts = {.hosts = "/"};
+	assert_int_equal(upstream_check(&ca, &why), -EISDIR);
+	assert_non_null(strstr(why.text, "--upstream-ca: /: "));
+	why = (struct failure){0};
+	assert_int_equal(upstream_check(&hosts, &why), -EISDIR);
+	assert_non_null(strstr(why.text, "--hosts: /: "));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_certificate_is_known_by_its_first_line),
 		cmocka_unit_test(a_line_of_hosts_has_an_address_and_a_name),
+		cmocka_unit_test(a_folder_is_no_file_of_either),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
