@@ -33,23 +33,27 @@ static bool hidden_at(struct slice text)
 }
 
 /** Report the first byte that has no business in policy text. */
-static bool bytes_allowed(const struct lexer *l, struct slice line)
+static bool bytes_allowed(struct lexer *l, struct slice line)
 {
 	for (size_t i = 0; i < line.len; i++) {
 		unsigned char c = (unsigned char)line.ptr[i];
 		const char *what = NULL;
 		if (c == '\r')
-			what = "a carriage return; lines end with LF alone";
+			what = "a carriage return; lines end with LF alone (dos2unix converts a file)";
 		else if (c == '\0')
 			what = "a NUL byte";
 		else if ((c < 0x20 && c != '\t') || c == 0x7f)
 			what = "a control byte";
+		else if (l->line == 1 && i == 0 && slice_starts(line, SLICE("\xef\xbb\xbf")))
+			what = "a byte order mark; save the file as UTF-8 without one";
 		else if (hidden_at(slice_part(line, i, line.len)))
 			what = "an invisible formatting character";
-		if (what != NULL) {
+		if (what == NULL)
+			continue;
+		if (c != '\r' || !l->cr_told)
 			report_error(l->report, lexer_place(l, i), "byte", "%s", what);
-			return false;
-		}
+		l->cr_told = l->cr_told || c == '\r';
+		return false;
 	}
 	if (!utf8_valid(line)) {
 		report_error(l->report, lexer_place(l, 0), "byte", "the line is not UTF-8");

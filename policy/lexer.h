@@ -28,6 +28,7 @@ struct lexer {
 	struct slice rest;
 	unsigned line;  /* of the next line of the text */
 	bool line_only; /* no continuation: one line, one statement */
+	bool cr_told;   /* a file has them on each line or on none: said once */
 	struct policy_report *report;
 };
 

@@ -281,7 +281,8 @@ static void parse_text(struct parser *p, struct lexer *lexer, struct statement_l
 			"the file is empty; its first statement must be: policy 1");
 		return;
 	}
-	if (!is_version(line))
+	/* Where lines before it were refused, nobody knows what they said. */
+	if (!is_version(line) && p->tree->report->errors == errors)
 		report_error(p->tree->report, token_place(p, &line->tokens[0], 0), "version",
 			"the first statement must be: policy 1");
 	bool is_statement = !slice_equal(line->tokens[0].text, SLICE("policy"));

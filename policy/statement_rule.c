@@ -139,16 +139,30 @@ static size_t ports_start(struct slice text)
 	return colon < 0 ? 0 : from + (size_t)colon + 1;
 }
 
+/** What people write who think of a URL, of an address or of a list, or NULL. @text the whole word, @name without ports. */
+static const char *foreign_target(struct slice text, struct slice name)
+{
+	struct cidr prefix;
+	if (slice_starts(text, SLICE("https://")) || slice_starts(text, SLICE("http://")))
+		return "a rule is no URL: write HOST[:PORTS] METHODS /PATH (:80 is plain HTTP)";
+	if (slice_starts(text, SLICE("[")) || cidr_parse(text, &prefix) == 0)
+		return "this is an address, not a host name; ip: in front of it names an address";
+	if (slice_find(text, '/') >= 0 && !slice_starts(text, SLICE("ip:")))
+		return "a blank stands before the path: write HOST[:PORTS] METHODS /PATH";
+	if (slice_find(name, ',') >= 0)
+		return "a rule names one host: write a rule for each";
+	return NULL;
+}
+
 static bool parse_target(struct parser *p, const struct token *t, struct rule_entry *r)
 {
 	struct slice text = t->text;
 	size_t start = ports_start(text);
 	struct slice name = slice_part(text, 0, start > 0 ? start - 1 : text.len);
-	const char *wrong = NULL;
+	const char *wrong = foreign_target(text, name);
 	bool fine = true;
-	if (slice_starts(text, SLICE("["))) {
-		report_at(p, t, 0, "host",
-			"this is an address, not a host name; ip: in front of it names an address");
+	if (wrong != NULL) {
+		report_at(p, t, 0, "host", wrong);
 		return false;
 	}
 	if (slice_equal(name, SLICE("any"))) {
@@ -170,6 +184,10 @@ static bool parse_target(struct parser *p, const struct token *t, struct rule_en
 static bool parse_methods(struct parser *p, const struct token *t, struct rule_entry *r)
 {
 	const char *wrong = value_methods(t->text, p->tree->arena, &r->methods, &r->method_count);
+	if (wrong != NULL && slice_find(t->text, '/') >= 0)
+		wrong = "a path begins with /";
+	else if (wrong != NULL && slice_find(t->text, '.') >= 0)
+		wrong = "a rule names one host, and it first: HOST[:PORTS] METHODS /PATH";
 	if (wrong != NULL)
 		report_at(p, t, 0, "method", wrong);
 	return wrong == NULL;
