@@ -145,6 +145,27 @@ static void changes_are_those_of_the_table(void **state)
 	}
 }
 
+/** More rules of one host than are combined: complete only where they are the same. */
+static void the_same_rules_need_no_examples(void **state)
+{
+	(void)state;
+	struct buf text = {.limit = 0};
+	struct policy_diff diff;
+	(void)buf_append_text(&text, "policy 1\n[profile p]\n");
+	for (unsigned i = 0; i < 600; i++)
+		(void)buf_printf(&text, "allow a.test /p%u/**\n", i);
+	assert_int_equal(buf_append(&text, (struct slice){"", 1}), 0);
+	struct policy *p = policy_setup(buf_slice(&text).ptr);
+	assert_int_equal(policy_diff(policy_setup_profile(p, "p"), policy_setup_profile(p, "p"),
+				 NOW_MS, &diff),
+		0);
+	assert_true(diff.complete);
+	assert_int_equal(diff.count, 0);
+	policy_diff_free(&diff);
+	policy_free(p);
+	buf_fini(&text);
+}
+
 static void a_missing_profile_allows_nothing(void **state)
 {
 	(void)state;
@@ -165,6 +186,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(changes_are_those_of_the_table),
+		cmocka_unit_test(the_same_rules_need_no_examples),
 		cmocka_unit_test(a_missing_profile_allows_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
