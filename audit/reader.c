@@ -228,6 +228,12 @@ int audit_read_path(struct audit_read *read, const char *path, struct failure *w
 		return read_folder(read, fd, path, why);
 	if (!S_ISREG(st.st_mode))
 		return failure_set(why, -EINVAL, "%s: not a file or a folder", path);
+	uint64_t lines = read->lines;
+	uint64_t skipped = read->skipped;
 	int result = read_named(read, fd, path);
-	return result < 0 ? failure_errno(why, result, "%s", path) : 0;
+	if (result < 0)
+		return failure_errno(why, result, "%s", path);
+	if (read->lines == lines && read->skipped > skipped)
+		return failure_set(why, -EINVAL, "%s: no line of it is of an audit log", path);
+	return 0;
 }

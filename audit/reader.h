@@ -43,7 +43,10 @@ struct audit_read {
 int audit_read_line(struct audit_read *read, struct slice bytes);
 /** The whole segment, by pread: the descriptor's position does not matter. @return 0 or negative errno. */
 int audit_read_fd(struct audit_read *read, int segment_fd);
-/** @path a segment, or an audit folder whose segments are read in order of their names. @return 0 or negative errno, then @why is filled. */
+/**
+ * @path a segment, or an audit folder whose segments are read in order of their names. A named file of which no line is an
+ * object is -EINVAL: it is another file. @return 0 or negative errno, then @why is filled.
+ */
 int audit_read_path(struct audit_read *read, const char *path, struct failure *why);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "policy/report.h"
 #include "policy/value.h"
 
 #include <stddef.h>
@@ -174,13 +175,21 @@ static int take_value(const struct valued *o, const char *value, struct policy_w
 	return 0;
 }
 
-/** Words that are no options move to the front of argv. @return 0 or POLICY_EXIT_UNREADABLE. */
 /** The standard input's name is a word. */
 static bool is_option(const char *word)
 {
 	return word[0] == '-' && word[1] != '\0';
 }
 
+static int wrong_words(const struct policy_tool *tool)
+{
+	const char *end = strchr(tool->usage, '\n');
+	(void)fprintf(stderr, "eclusa policy: wrong number of words: eclusa policy %s %.*s\n",
+		tool->name, (int)(end - tool->usage), tool->usage);
+	return POLICY_EXIT_UNREADABLE;
+}
+
+/** Words that are no options move to the front of argv. @return 0 or POLICY_EXIT_UNREADABLE. */
 static int take_words(
 	const struct policy_tool *tool, int argc, char **argv, struct policy_words *to)
 {
@@ -201,7 +210,7 @@ static int take_words(
 			argv[to->word_count++] = argv[i]; /* word_count < i */
 	}
 	if (to->word_count < tool->words_min || to->word_count > tool->words_max)
-		return policy_usage("wrong number of words after ", tool->name);
+		return wrong_words(tool);
 	return 0;
 }
 
@@ -220,6 +229,20 @@ static int run_tool(const struct policy_tool *tool, int argc, char **argv)
 	return status != 0 ? status : tool->run(&words);
 }
 
+static int unknown_tool(const char *word)
+{
+	const char *names[array_size(tools) + 1] = {NULL};
+	char shown[128];
+	for (size_t i = 0; i < array_size(tools); i++)
+		names[i] = tools[i].name;
+	const char *nearest = report_nearest(slice_of(word), names);
+	if (nearest == NULL)
+		return policy_usage("unknown subcommand ", word);
+	(void)fprintf(stderr, "eclusa policy: unknown subcommand %s; did you mean %s?\n",
+		slice_escape(slice_of(word), shown, sizeof(shown)), nearest);
+	return POLICY_EXIT_UNREADABLE;
+}
+
 int command_policy(int argc, char **argv)
 {
 	if (argc < 2)
@@ -230,5 +253,5 @@ int command_policy(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		return print_help();
-	return policy_usage("unknown subcommand ", argv[1]);
+	return unknown_tool(argv[1]);
 }

@@ -238,6 +238,9 @@ static int explain(const struct policy_words *words, const struct policy *policy
 		(void)fprintf(stderr, "eclusa policy: %s\n", why.text);
 		return POLICY_EXIT_UNREADABLE;
 	}
+	if (strstr(words->words[at], "://") != NULL)
+		return policy_usage(
+			"the method stands before the URL, and is no URL: ", words->words[at]);
 	policy_ask_init(ask, slice_of(words->words[at]), a.url, words->at_ms);
 	if (policy_explain(a.profile, ask, e) < 0)
 		return policy_usage("out of memory", "");

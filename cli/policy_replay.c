@@ -245,10 +245,11 @@ static void print_flip(const struct flip *f, struct buf *out)
 	if (f->count > 1)
 		(void)buf_printf(out, "  (%llu times)", (unsigned long long)f->count);
 	(void)buf_printf(out, "  [%s]\n", f->profile);
+	/* A rule without id= is called by its place. */
+	bool placed = f->old_place[0] != '\0' && strcmp(f->old_rule, f->old_place) != 0;
 	(void)buf_printf(out, "      was by %s%s%s\n",
-		slice_escape(slice_of(f->old_rule), rule, sizeof(rule)),
-		f->old_place[0] == '\0' ? "" : " ",
-		slice_escape(slice_of(f->old_place), place, sizeof(place)));
+		slice_escape(slice_of(f->old_rule), rule, sizeof(rule)), placed ? " " : "",
+		placed ? slice_escape(slice_of(f->old_place), place, sizeof(place)) : "");
 	if (f->verdict.rule == NULL)
 		(void)buf_printf(out, "      is  by default\n");
 	else

@@ -106,6 +106,18 @@ def test_usage_and_unreadable(files, words):
     assert (ran.returncode, ran.stdout) == (2, "") and ran.stderr
 
 
+def test_wrong_usage_says_the_right_one(files):
+    assert tool("diff", files[0]).stderr == "eclusa policy: wrong number of words: eclusa policy diff [--at DATE] OLD NEW\n"
+    assert tool("lnit", files[0]).stderr == "eclusa policy: unknown subcommand lnit; did you mean lint?\n"
+    assert "methods of rules are in upper case" in tool("explain", "--allow", "a.test", "get", "https://a.test/").stdout
+
+
+def test_a_file_that_is_no_log_is_none(files):
+    for words in (("replay", files[0], files[0]), ("suggest", files[0]), ("lint", "--observed", files[0], files[0])):
+        ran = tool(*words)
+        assert (ran.returncode, ran.stdout) == (2, "") and ran.stderr.endswith(": no line of it is of an audit log\n")
+
+
 def keys_of(value):
     if isinstance(value, dict):
         return set(value).union(*map(keys_of, value.values()))

@@ -158,6 +158,15 @@ static void what_cannot_be_read_is_named(void **state)
 	assert_non_null(strstr(why.text, "link.jsonl"));
 	why = (struct failure){0};
 	assert_int_equal(audit_read_path(&read, "/dev/null", &why), -EINVAL);
+	char path[512];
+	(void)snprintf(path, sizeof(path), "%s/other.txt", rig.path);
+	write_file(rig.folder_fd, "other.txt", "policy 1\n[profile p]\n");
+	why = (struct failure){0};
+	assert_int_equal(audit_read_path(&read, path, &why), -EINVAL);
+	assert_non_null(strstr(why.text, "other.txt: no line of it is of an audit log"));
+	write_file(rig.folder_fd, "empty.txt", "");
+	(void)snprintf(path, sizeof(path), "%s/empty.txt", rig.path);
+	assert_int_equal(audit_read_path(&read, path, &why), 0);
 	rig_close(&rig);
 }
 
