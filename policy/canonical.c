@@ -48,7 +48,7 @@ static void write_value(const char *key, const char *value, struct buf *to)
 		(void)buf_printf(to, quoted ? " %s=\"%s\"" : " %s=%s", key, value);
 }
 
-static void write_addresses(const struct rule *rule, struct buf *to)
+void canonical_addresses(const struct rule *rule, struct buf *to)
 {
 	char text[ADDRESS_TEXT_BYTES];
 	for (size_t i = 0; i < rule->address_count; i++)
@@ -87,7 +87,7 @@ static void write_allowance(const struct rule_entry *r, struct buf *to)
 	if (r->rule.observe)
 		(void)buf_append_text(to, " mode=observe");
 	if (r->kind != PATTERN_ADDRESS)
-		write_addresses(&r->rule, to);
+		canonical_addresses(&r->rule, to);
 	if (r->rule.encoded_slash)
 		(void)buf_append_text(to, " enc-slash=literal");
 	if (r->rule.query_denied)

@@ -20,6 +20,8 @@ struct canonical_list {
 int canonical_rule(const struct rule *rule, struct buf *to);
 /** As canonical_rule(), without what only people read: id, owner, ticket. */
 int canonical_effect(const struct rule *rule, struct buf *to);
+/** Append " addr=..." where the rule opens addresses. Its failure is the buffer's. */
+void canonical_addresses(const struct rule *rule, struct buf *to);
 /** All rules of a profile, and its `set mode observe` as the line of the rule with id "observe". @return 0 or -ENOMEM. */
 int canonical_list(const struct profile *p, struct canonical_list *ret);
 void canonical_list_free(struct canonical_list *list);

@@ -3,6 +3,7 @@
 
 #include "policy/profile.h"
 #include "policy/source.h"
+#include "policy/value.h"
 
 #include "common/cleanup.h"
 
@@ -146,6 +147,17 @@ static bool beats(const struct rule *proposed, const struct policy_ask *ask, con
 	return rule_compare_specificity(entry, literal, rule_entry_of(now), now_literal) > 0;
 }
 
+/** The allow rule for the same host that came nearest, or NULL. */
+static const struct rule *nearest_allowing(const struct explanation *e)
+{
+	const struct rule *decided = e->enforced.rule;
+	if (decided != NULL && decided->allow)
+		return decided;
+	if (e->miss_count > 0 && (e->misses[0].differs >> EXPLAIN_HOST & 1) == 0)
+		return e->misses[0].rule;
+	return NULL;
+}
+
 /**
  * Put the narrowest rule into @ret. *ret_works: with it, and deny rules aside, the request would pass.
  * @return 0 or -ENOMEM.
@@ -156,7 +168,8 @@ static int propose(const struct policy_ask *ask, const struct rule *now, struct 
 	struct policy *policy = NULL;
 	struct policy_verdict v;
 	*ret_works = false;
-	(void)policy_suggest(&ask->question, ret->rule_text, sizeof(ret->rule_text));
+	(void)policy_suggest(
+		&ask->question, nearest_allowing(ret), ret->rule_text, sizeof(ret->rule_text));
 	if (ret->rule_text[0] == '\0')
 		return 0;
 	int r = compile_rule(ret->rule_text, &policy);
@@ -237,7 +250,10 @@ static int find_edit(const struct profile *p, const struct policy_ask *ask, stru
 	} else if (reason == REASON_DENY_SMUGGLING) {
 		edit(ret, EXPLAIN_EDIT_CHANGE, "give it enc-slash=literal");
 	} else {
-		edit(ret, EXPLAIN_EDIT_NONE, "no rule can spell this request");
+		edit(ret, EXPLAIN_EDIT_NONE,
+			ask->connect || value_method(ask->question.method) == NULL
+				? "no rule can spell this request"
+				: "no rule can allow it: methods of rules are in upper case");
 	}
 	return 0;
 }

@@ -196,9 +196,11 @@ typedef void policy_visit_opened(
 void policy_opened(const struct policy *p, policy_visit_opened *visit, void *arg);
 
 /**
- * The narrowest rule text that would admit the question, as `--allow` takes it: "h:8443 POST /v1/x". Empty
- * where no rule can (a method in lower case) or should (an address that is not public) or it does not fit. Holds peer bytes, all printable ASCII. @return to
+ * The narrowest rule text that would admit the question, as `--allow` takes it: "h:8443 POST /v1/x". @nearest: the allow rule
+ * for the same host that came nearest, whose addr= the host needs as well; or NULL. Empty where no rule can (a method in lower
+ * case) or should (an address that is not public) or it does not fit. Holds peer bytes, all printable ASCII. @return to
  */
-char *policy_suggest(const struct policy_question *q, char *to, size_t capacity);
+char *policy_suggest(
+	const struct policy_question *q, const struct rule *nearest, char *to, size_t capacity);
 
 #endif

@@ -1,4 +1,5 @@
 /* The smallest rule that would have admitted a question. */
+#include "policy/canonical.h"
 #include "policy/pattern.h"
 #include "policy/policy.h"
 #include "policy/value.h"
@@ -26,7 +27,24 @@ static void write_host(const struct host *host, char to[static HOST_NAME_BYTES +
 			six ? "[" : "", host->name, six ? "]" : "");
 }
 
-char *policy_suggest(const struct policy_question *q, char *to, size_t capacity)
+/** Append addr= of the rule that stands for the host already: without it the addresses of its name would stay refused. */
+static void append_addresses(
+	const struct policy_question *q, const struct rule *nearest, char *to, size_t capacity)
+{
+	struct buf rule = {.limit = 0};
+	if (nearest == NULL || !nearest->allow || nearest->address_count == 0 ||
+		q->host->kind != HOST_NAME)
+		return;
+	(void)buf_append_text(&rule, to);
+	canonical_addresses(nearest, &rule);
+	if (!rule.failed &&
+		buf_len(&rule) < capacity) /* else without: narrower, and still a rule */
+		(void)slice_copy(buf_slice(&rule), to, capacity);
+	buf_fini(&rule);
+}
+
+char *policy_suggest(
+	const struct policy_question *q, const struct rule *nearest, char *to, size_t capacity)
 {
 	char host[HOST_NAME_BYTES + 8];
 	char port[8] = "";
@@ -52,5 +70,7 @@ char *policy_suggest(const struct policy_question *q, char *to, size_t capacity)
 		path && q->encoded_slash ? " enc-slash=literal" : "");
 	if (len < 0 || (size_t)len >= capacity) /* a cut rule would be another rule */
 		to[0] = '\0';
+	else
+		append_addresses(q, nearest, to, capacity);
 	return to;
 }

@@ -149,7 +149,7 @@ static void suggest_observed(
 		.encoded_slash = r->encoded_slash};
 	to[0] = '\0';
 	if (rule_missing(r->would))
-		(void)policy_suggest(&q, to, capacity);
+		(void)policy_suggest(&q, r->rule, to, capacity);
 }
 
 static void fill_names(const struct flow *f, const struct record *r, struct audit_event *e)

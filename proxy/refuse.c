@@ -76,7 +76,7 @@ enum flow_progress flow_refuse(struct flow *f, const struct refusal *r)
 		record_start(record, false);
 	}
 	if (r->question != NULL)
-		(void)policy_suggest(r->question, allow, sizeof(allow));
+		(void)policy_suggest(r->question, r->rule, allow, sizeof(allow));
 	if (refusal_write(f, r, record, allow) < 0)
 		f->cut = true; /* no memory for words: it is refused all the same */
 	if (!r->unrecorded)

@@ -41,7 +41,7 @@ static void decide_some(const struct profile *p)
 		/* What a request may do, its connection may do. */
 		assert(!reason_allows(v.reason) || reason_allows(early.reason));
 		assert(!reason_allows(v.reason) || v.rule->allow);
-		(void)policy_suggest(&q, rule, sizeof(rule));
+		(void)policy_suggest(&q, NULL, rule, sizeof(rule));
 	}
 }
 

@@ -229,14 +229,14 @@ def test_without_a_network_the_failed_are_told(desk):
 def test_under_a_policy_the_hint_is_a_line_of_its_file(lab):
     policy = lab.write("hint.allow", f"policy 1\n[profile research]\nallow allowed.test GET /v1/** {ADDRESS}\n")
     _, err, logs = plain(lab, [], [*CURL, "https://allowed.test/v2"], policy)
-    assert f"hint.allow:3); in {policy}, [profile research]: allow allowed.test /v2\n" in err
+    assert f"hint.allow:3); in {policy}, [profile research]: allow allowed.test /v2 {ADDRESS}\n" in err
     assert "--allow" not in err
     assert f"{next(name for name in logs if name[0].isdigit())}\n" in err
     run = run_eclusa(lab, [], [*CURL, "https://allowed.test/v2"], policy)
     denial = run.result["denials"][0]
-    assert (denial["allow"], denial["allow_file"], denial["allow_profile"]) == ("allowed.test /v2", policy, "research")
+    assert (denial["allow"], denial["allow_file"], denial["allow_profile"]) == (f"allowed.test /v2 {ADDRESS}", policy, "research")
     assert os.path.dirname(run.result["audit"]) == run.audit_dir and os.path.exists(run.result["audit"])
-    lab.write("hint.allow", f"policy 1\n[profile research]\nallow allowed.test GET /v1/** {ADDRESS}\nallow {denial['allow']} {ADDRESS}\n")
+    lab.write("hint.allow", f"policy 1\n[profile research]\nallow allowed.test GET /v1/** {ADDRESS}\nallow {denial['allow']}\n")
     assert run_eclusa(lab, [], [*CURL, "https://allowed.test/v2"], policy).result["denials"] == []
 
 

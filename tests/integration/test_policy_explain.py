@@ -107,7 +107,7 @@ def test_the_answer_names_rule_place_and_edit(bench):
     assert said["rule"]["id"] == "bench-wild" and said["rule"]["line"] == 5 and said["rule"]["file"] == bench
     assert said["near_misses"][0]["differs"] == ["port", "method"]
     assert said["edit"] == {"action": "add", "text": "add this rule to the profile",
-                            "add": "allow x.wild.test:8443 PUT /"}
+                            "add": f"allow x.wild.test:8443 PUT / addr={ORIGIN}/32"}
     with open(os.path.join(os.path.dirname(bench), "edited.allow"), "w", encoding="ascii") as file:
         file.write(POLICY + said["edit"]["add"] + "\n")
     assert explain("--policy", file.name, "PUT", "https://x.wild.test:8443/")["verdict"] == "allow"
@@ -161,7 +161,8 @@ def test_rules_of_the_command_line_and_a_day():
 @pytest.mark.parametrize("words", [
     ("GET", "https://a.test/"), ("--allow", "a.test", "GET"), ("--allow", "a b c", "GET", "https://a.test/"),
     ("--allow", "a.test", "--policy", "x", "GET", "https://a.test/"), ("--allow", "a.test", "no", "GET", "https://a.test/"),
-    ("--allow", "a.test", "--at", "tomorrow", "GET", "https://a.test/"), ("--allow",)])
+    ("--allow", "a.test", "--at", "tomorrow", "GET", "https://a.test/"), ("--allow",),
+    ("--allow", "a.test", "https://a.test/", "GET")])
 def test_usage(words):
     ran = subprocess.run([program(), "policy", "explain", *words], capture_output=True, text=True, timeout=30)
     assert (ran.returncode, ran.stdout) == (2, "") and ran.stderr

@@ -457,7 +457,7 @@ static void a_suggestion_admits_what_it_was_made_for(void **state)
 		char text[1024];
 		policy_setup_ask(suggest_cases[i].question, &ask);
 		assert_string_equal(
-			policy_suggest(&ask.q, rule, sizeof(rule)), suggest_cases[i].rule);
+			policy_suggest(&ask.q, NULL, rule, sizeof(rule)), suggest_cases[i].rule);
 		if (rule[0] == '\0')
 			continue;
 		(void)snprintf(text, sizeof(text), "policy 1\n[profile p]\nallow %s\n", rule);
@@ -469,13 +469,22 @@ static void a_suggestion_admits_what_it_was_made_for(void **state)
 	}
 	char cut[8];
 	policy_setup_ask("GET https://a.test/v1/x", &ask);
-	assert_string_equal(policy_suggest(&ask.q, cut, sizeof(cut)), "");
+	assert_string_equal(policy_suggest(&ask.q, NULL, cut, sizeof(cut)), "");
 	char rule[64];
 	ask.q.method = SLICE("CONNECT");
-	assert_string_equal(policy_suggest(&ask.q, rule, sizeof(rule)), "a.test");
+	assert_string_equal(policy_suggest(&ask.q, NULL, rule, sizeof(rule)), "a.test");
+	struct cidr opened[] = {{.bits = 8}, {.bits = 128}};
+	assert_int_equal(address_parse(SLICE("10.0.0.0"), &opened[0].base), 0);
+	assert_int_equal(address_parse(SLICE("fd00::1"), &opened[1].base), 0);
+	struct rule nearest = {.allow = true, .addresses = opened, .address_count = 2};
+	assert_string_equal(policy_suggest(&ask.q, &nearest, rule, sizeof(rule)),
+		"a.test addr=10.0.0.0/8,fd00::1/128");
+	assert_string_equal(policy_suggest(&ask.q, &nearest, cut, sizeof(cut)), "a.test");
+	nearest.allow = false;
+	assert_string_equal(policy_suggest(&ask.q, &nearest, rule, sizeof(rule)), "a.test");
 	ask.q.method = (struct slice){NULL, 0};
 	ask.q.path = (struct slice){NULL, 0};
-	assert_string_equal(policy_suggest(&ask.q, rule, sizeof(rule)), "a.test");
+	assert_string_equal(policy_suggest(&ask.q, NULL, rule, sizeof(rule)), "a.test");
 }
 
 int main(void)
