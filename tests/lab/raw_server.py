@@ -30,7 +30,7 @@ class RawConnection:
             self.end = "reset"
             return b""
         if not data:
-            self.end = "eof"
+            self.end = self.end or "eof"  # a reset that a send met is told once
         self.start += data[:max(0, 4096 - len(self.start))]
         self.length += len(data)
         self.digest.update(data)
