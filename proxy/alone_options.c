@@ -3,6 +3,7 @@
 
 #include "audit/segment.h"
 #include "common/cleanup.h"
+#include "common/resolver.h"
 #include "common/slice.h"
 #include "policy/value.h"
 
@@ -186,6 +187,10 @@ static int check(const struct alone_options *o)
 		return usage("--ca and --ca-key belong together", "");
 	if (o->ca != NULL && o->ca_out != NULL)
 		return usage("--ca-out is for a CA that the proxy makes, not for --ca", "");
+	struct resolver server;
+	if (o->resolver != NULL && resolver_find(o->resolver, &server, 1, NULL) < 0)
+		return usage(
+			"--resolver takes ADDRESS:PORT, such as 127.0.0.1:53, not ", o->resolver);
 	if (!o->remote && !is_loopback(&o->address))
 		return usage(
 			"whoever reaches the address that --listen names could use the proxy; say "

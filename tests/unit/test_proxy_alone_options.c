@@ -61,6 +61,8 @@ static const struct {
 		-EINVAL, 0},
 	{{"--listen", "127.0.0.1:1", NEEDED, "--state-dir", ""}, -EINVAL, 0},
 	{{"--listen", "127.0.0.1:1", NEEDED, "--trust", "a", "--trust", "b"}, 0, 1},
+	{{"--listen", "127.0.0.1:1", NEEDED, "--resolver", "127.0.0.1:53"}, 0, 1},
+	{{"--listen", "127.0.0.1:1", NEEDED, "--resolver", "name"}, -EINVAL, 0},
 	{{"--listen", "127.0.0.1:1", NEEDED, "word"}, -EINVAL, 0},
 	{{"--listen", "127.0.0.1:1", NEEDED, "--nonsense"}, -EINVAL, 0},
 	{{"--listen", "127.0.0.1:1", NEEDED, "--watch=yes"}, -EINVAL, 0},
