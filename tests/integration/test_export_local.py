@@ -260,6 +260,15 @@ def test_a_sink_that_is_killed_is_started_again(export):
     export.all_arrive(lambda: uids_of(out(export)))
 
 
+def has_ended(pid):
+    """Also if nobody has waited for it yet: its parent is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 def test_sinks_end_with_the_exporter_however_it_ends(export):
     to_file(export)
     for how in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
@@ -267,7 +276,7 @@ def test_sinks_end_with_the_exporter_however_it_ends(export):
         wait_until(lambda: children(export), "a sink")
         pid = children(export)[0]
         export.end(how)
-        wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "the sink ends")
+        wait_until(lambda: has_ended(pid), "the sink ends")
 
 
 def test_many_files_and_files_that_the_index_lacks(export):

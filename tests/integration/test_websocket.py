@@ -224,7 +224,7 @@ def test_what_a_rule_grants_ends_the_frames(world, who):
     run, seen, connections = exchanges(
         world, {"host": "a.wild.test", "path": "/ws/echo", "id": "up", "frames": [50000, 262144]},
         {"host": "b.wild.test", "path": "/ws/flood", "id": "down"}, user=who)
-    assert seen["up"]["frames"] == [True, False] and seen["up"]["end"] == "cut", seen
+    assert seen["up"]["frames"] in ([True, False], [True]) and seen["up"]["end"] == "cut", seen  # cut: after it was sent, or before
     assert seen["down"]["status"] == 101 and seen["down"]["end"] == "cut", seen
     assert len(connections[0].plain) <= 100 * 1024, connections
     for name in ("up", "down"):
