@@ -93,6 +93,12 @@ bool audit_line_true(const struct audit_line *line, const char *path)
 	return json_is_true(member(line, path));
 }
 
+bool audit_line_counts(const struct audit_line *line)
+{
+	return !audit_line_true(line, "unmapped.eclusa.torn") &&
+		!audit_line_true(line, "unmapped.eclusa.open");
+}
+
 static int read_line(struct reading *r, struct slice bytes)
 {
 	json_error_t error;

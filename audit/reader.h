@@ -27,6 +27,11 @@ uint64_t audit_line_number_at(const struct audit_line *line, const char *path);
 /** @return whether there is a number that is not negative. */
 bool audit_line_find_number(const struct audit_line *line, const char *path, uint64_t *ret);
 bool audit_line_true(const struct audit_line *line, const char *path);
+/**
+ * Whether it counts: not a torn line, which comes again whole from its ring, nor one that says that something
+ * is open, whose end is an event of its own.
+ */
+bool audit_line_counts(const struct audit_line *line);
 
 /** @return 0 to go on; a negative errno ends the reading, and is its result. */
 typedef int audit_line_visit(void *arg, const struct audit_line *line);

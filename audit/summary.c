@@ -115,10 +115,8 @@ static int add_denial(struct audit_denial **list, size_t *length, uint64_t *left
 static int event_counts(struct summing *s, const struct audit_line *line)
 {
 	uint64_t class_uid = audit_line_number_at(line, "class_uid");
-	if ((class_uid != 4002 && class_uid != 4001) ||
-		audit_line_true(line, "unmapped.eclusa.torn") ||
-		audit_line_true(line, "unmapped.eclusa.open"))
-		return 0; /* a torn line comes again whole, from its ring; what is open, when it ends */
+	if ((class_uid != 4002 && class_uid != 4001) || !audit_line_counts(line))
+		return 0;
 	if (s->sandbox_id != NULL && !text_same(text_at(line, "src_endpoint.uid"), s->sandbox_id))
 		return 0;
 	int r = audit_seen_add(&s->seen, audit_line_text(line, "metadata.uid"));

@@ -123,9 +123,8 @@ static int take_event(void *arg, const struct audit_line *line)
 	struct live *l = arg;
 	struct live_sandbox *s = sandbox_of(l, line);
 	uint64_t action;
-	if (s == NULL || audit_line_true(line, "unmapped.eclusa.torn") ||
-		audit_line_true(line, "unmapped.eclusa.open"))
-		return 0; /* its end is what counts */
+	if (s == NULL || !audit_line_counts(line))
+		return 0;
 	take_profile(s, line);
 	if (!audit_line_find_number(line, "action_id", &action))
 		return 0;

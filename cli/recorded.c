@@ -115,10 +115,8 @@ static enum recorded_kind take(const struct audit_line *line, struct recorded *r
 	struct slice profile = audit_line_text(line, "policy.uid");
 	struct slice address = audit_line_text(line, "dst_endpoint.ip");
 	uint64_t class = audit_line_number_at(line, "class_uid");
-	if ((class != CLASS_HTTP && class != CLASS_NETWORK) ||
-		audit_line_true(line, "unmapped.eclusa.torn") ||
-		audit_line_true(line, "unmapped.eclusa.open"))
-		return RECORDED_OTHER; /* a torn line comes again whole, from its ring */
+	if ((class != CLASS_HTTP && class != CLASS_NETWORK) || !audit_line_counts(line))
+		return RECORDED_OTHER;
 	if (slice_equal(audit_line_text(line, "unmapped.eclusa.intercept"), SLICE("packet")))
 		return RECORDED_PACKETS;
 	if (!recorded_reason(audit_line_text(line, "status_code"), &r->reason) ||

@@ -229,10 +229,8 @@ int report_take(void *report, const struct audit_line *line)
 {
 	struct report *r = report;
 	uint64_t time_ms = audit_line_number_at(line, "time"), class, action;
-	if (!audit_line_find_number(line, "class_uid", &class) ||
-		audit_line_true(line, "unmapped.eclusa.torn") ||
-		audit_line_true(line, "unmapped.eclusa.open"))
-		return 0; /* of the index, one that comes again whole, or one whose end is another event */
+	if (!audit_line_find_number(line, "class_uid", &class) || !audit_line_counts(line))
+		return 0; /* of the index, or counted in another event */
 	if (time_ms < r->options.from_ms || time_ms >= r->options.to_ms) {
 		r->left_out++;
 		return 0;

@@ -53,6 +53,26 @@ static void lines_are_numbered_and_what_is_no_event_is_counted(void **state)
 	assert_int_equal(read.skipped, 2);
 }
 
+static int visit_counts(void *arg, const struct audit_line *line)
+{
+	size_t *count = arg;
+	*count += audit_line_counts(line) ? 1 : 0;
+	return 0;
+}
+
+static void what_another_event_repeats_does_not_count(void **state)
+{
+	(void)state;
+	size_t count = 0;
+	struct audit_read read = {.visit = visit_counts, .arg = &count};
+	const struct slice lines[] = {SLICE("{\"unmapped\":{\"eclusa\":{\"torn\":true}}}"),
+		SLICE("{\"unmapped\":{\"eclusa\":{\"open\":true}}}"),
+		SLICE("{\"unmapped\":{\"eclusa\":{\"open\":false}}}"), SLICE("{}")};
+	for (size_t i = 0; i < array_size(lines); i++)
+		assert_int_equal(audit_read_line(&read, lines[i]), 0);
+	assert_int_equal(count, 2);
+}
+
 static int visit_values(void *arg, const struct audit_line *line)
 {
 	(void)arg;
@@ -194,6 +214,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_are_numbered_and_what_is_no_event_is_counted),
+		cmocka_unit_test(what_another_event_repeats_does_not_count),
 		cmocka_unit_test(values_have_their_types),
 		cmocka_unit_test(a_line_without_end_is_one_line_in_bounded_memory),
 		cmocka_unit_test(a_visit_ends_the_reading),
