@@ -289,4 +289,63 @@ static inline void world_free(struct lab_world *w)
 	(void)rmdir(w->folder);
 }
 
+/* --- a client, and what was recorded of it --- */
+
+static inline int lab_connect(const struct lab_world *w)
+{
+	struct sockaddr_in sa = {.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_port = htons(w->port)};
+	struct timeval limit = {.tv_sec = 10};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
+	return fd;
+}
+
+/** Read until the end. @return false when the end was a reset. */
+static inline bool lab_drain(int fd, char *to, size_t capacity)
+{
+	size_t len = 0;
+	ssize_t n;
+	while ((n = read(fd, to + len, capacity - 1 - len)) > 0)
+		len += (size_t)n;
+	to[len] = '\0';
+	return n == 0;
+}
+
+/** End the world; the recorded lines as one text. */
+static inline const char *lab_recorded(struct lab_world *w)
+{
+	lab_finish(w);
+	assert_int_equal(buf_append(&w->events, (struct slice){"", 1}), 0);
+	return w->events.data + w->events.start;
+}
+
+static inline size_t count_of(const char *text, const char *what)
+{
+	size_t count = 0;
+	for (const char *at = strstr(text, what); at != NULL; at = strstr(at + 1, what))
+		count++;
+	return count;
+}
+
+#define assert_says(text, what)                                                                    \
+	do {                                                                                       \
+		if (strstr((text), (what)) == NULL)                                                \
+			fail_msg("no '%s' in: %s", (what), (text));                                \
+	} while (0)
+#define assert_says_not(text, what)                                                                \
+	do {                                                                                       \
+		if (strstr((text), (what)) != NULL)                                                \
+			fail_msg("'%s' in: %s", (what), (text));                                   \
+	} while (0)
+#define assert_recorded(lines, reason, times)                                                      \
+	do {                                                                                       \
+		size_t n_ = count_of((lines), "\"status_code\":\"" reason "\"");                   \
+		if (n_ != (times))                                                                 \
+			fail_msg("%zu times " reason " in: %s", n_, (lines));                      \
+	} while (0)
+
 #endif

@@ -93,36 +93,12 @@ static int fixture_close(void **state)
 
 /* --- clients --- */
 
-static int client_connect(struct fixture *f)
-{
-	struct sockaddr_in sa = {.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-		.sin_port = htons(f->world.port)};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
-	struct timeval limit = {.tv_sec = 10};
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
-	return fd;
-}
-
-/** Read until the end. @return false when the end was a reset. */
-static bool client_drain(struct fixture *f, int fd)
-{
-	size_t len = 0;
-	ssize_t n;
-	while ((n = read(fd, f->answer + len, ANSWER_BYTES - 1 - len)) > 0)
-		len += (size_t)n;
-	f->answer[len] = '\0';
-	return n == 0;
-}
-
 /** One message on the explicit port, and all that comes back. */
 static const char *client_ask(struct fixture *f, struct slice text)
 {
-	int fd = client_connect(f);
+	int fd = lab_connect(&f->world);
 	assert_int_equal(file_write_all(fd, text), 0);
-	(void)client_drain(f, fd);
+	(void)lab_drain(fd, f->answer, ANSWER_BYTES);
 	fd_close(&fd);
 	return f->answer;
 }
@@ -138,7 +114,7 @@ static bool tunnel_open(struct fixture *f, struct tunnel *t, const char *authori
 {
 	char head[512];
 	size_t len = 0;
-	t->fd = client_connect(f);
+	t->fd = lab_connect(&f->world);
 	(void)snprintf(head, sizeof(head), "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", authority,
 		authority);
 	assert_int_equal(file_write_all(t->fd, slice_of(head)), 0);
@@ -210,39 +186,6 @@ static const char *request_of(const struct fixture *f, const char *line, const c
 
 /* --- events --- */
 
-static size_t count_of(const char *text, const char *what)
-{
-	size_t count = 0;
-	for (const char *at = strstr(text, what); at != NULL; at = strstr(at + 1, what))
-		count++;
-	return count;
-}
-
-/** End the world; the recorded lines as one text. */
-static const char *events(struct fixture *f)
-{
-	lab_finish(&f->world);
-	assert_int_equal(buf_append(&f->world.events, (struct slice){"", 1}), 0);
-	return f->world.events.data + f->world.events.start;
-}
-
-#define assert_says(text, what)                                                                    \
-	do {                                                                                       \
-		if (strstr((text), (what)) == NULL)                                                \
-			fail_msg("no '%s' in: %s", (what), (text));                                \
-	} while (0)
-#define assert_says_not(text, what)                                                                \
-	do {                                                                                       \
-		if (strstr((text), (what)) != NULL)                                                \
-			fail_msg("'%s' in: %s", (what), (text));                                   \
-	} while (0)
-#define assert_recorded(lines, reason, times)                                                      \
-	do {                                                                                       \
-		size_t n_ = count_of((lines), "\"status_code\":\"" reason "\"");                   \
-		if (n_ != (times))                                                                 \
-			fail_msg("%zu times " reason " in: %s", n_, (lines));                      \
-	} while (0)
-
 /* --- tests --- */
 
 static void a_request_in_a_tunnel_reaches_the_origin_anew(void **state)
@@ -268,7 +211,7 @@ static void a_request_in_a_tunnel_reaches_the_origin_anew(void **state)
 	assert_says(heard, "GET /a/b?q=1 HTTP/1.1\r\nHost: origin.test:");
 	assert_says_not(heard, "X-Secret");
 	assert_says_not(heard, "Proxy-");
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	assert_recorded(lines, "allow.rule", 3);
 	assert_int_equal(count_of(lines, "\"type_uid\":400201"), 1);
 	assert_int_equal(count_of(lines, "\"type_uid\":400203"), 1);
@@ -296,7 +239,7 @@ static void a_request_for_another_host_ends_the_tunnel(void **state)
 	assert_says(f->answer, "Eclusa-Request: req-");
 	tunnel_close(&t);
 	assert_says_not(origin_heard(&f->tls), "/2");
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	assert_recorded(lines, "deny.host-mismatch", 1);
 	assert_says(lines, "other.test");
 }
@@ -330,7 +273,7 @@ static void what_policy_refuses_is_explained_and_ends_the_connection(void **stat
 		tunnel_close(&t);
 	}
 	assert_says_not(origin_heard(&f->tls), "HTTP/1.1");
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	for (size_t i = 0; i < array_size(cases); i++)
 		assert_says(lines, cases[i].recorded);
 	assert_int_equal(count_of(lines, "\"type_uid\":400201"), array_size(cases));
@@ -382,7 +325,7 @@ static void refusals_on_the_explicit_port_come_once_and_close(void **state)
 		assert_int_equal(count_of(answer, "HTTP/1.1 "), 1);
 	}
 	assert_string_equal(origin_heard(&f->plain), "");
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	for (size_t i = 0; i < array_size(cases); i++)
 		assert_says(lines, cases[i].reason);
 	assert_int_equal(count_of(lines, "\"status_code\""), array_size(cases));
@@ -398,7 +341,7 @@ static void sni_of_another_host_gets_an_alert_and_no_upstream(void **state)
 		SSL_AD_UNRECOGNIZED_NAME + SSL_AD_REASON_OFFSET);
 	tunnel_close(&t);
 	assert_string_equal(origin_heard(&f->tls), "");
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	assert_recorded(lines, "deny.sni-mismatch", 1);
 	assert_int_equal(count_of(lines, "\"status_code\""), 1);
 }
@@ -412,7 +355,7 @@ static void without_sni_the_tunnels_host_stands(void **state)
 	tunnel_say(&t, request_of(f, "GET /", ""));
 	assert_true(tunnel_hear(f, &t, "body 0000"));
 	tunnel_close(&t);
-	assert_recorded(events(f), "allow.rule", 2);
+	assert_recorded(lab_recorded(&f->world), "allow.rule", 2);
 }
 
 static void a_tunnel_without_tls_is_closed_without_a_byte(void **state)
@@ -422,16 +365,16 @@ static void a_tunnel_without_tls_is_closed_without_a_byte(void **state)
 	world_start(f, "handshake_ms=200,linger_ms=100", NULL);
 	for (size_t i = 0; i < array_size(first); i++) {
 		char text[128];
-		int fd = client_connect(f);
+		int fd = lab_connect(&f->world);
 		(void)snprintf(text, sizeof(text), "CONNECT origin.test:%u HTTP/1.1\r\n\r\n%s",
 			f->tls.port, first[i] != NULL ? first[i] : "");
 		assert_int_equal(file_write_all(fd, slice_of(text)), 0);
-		(void)client_drain(f, fd);
+		(void)lab_drain(fd, f->answer, ANSWER_BYTES);
 		assert_string_equal(f->answer, "HTTP/1.1 200 Connection established\r\n\r\n");
 		fd_close(&fd);
 	}
 	assert_string_equal(origin_heard(&f->tls), "");
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	assert_recorded(lines, "deny.not-tls", array_size(first));
 	assert_int_equal(count_of(lines, "\"status_code\""), array_size(first));
 }
@@ -462,7 +405,7 @@ static void a_failing_upstream_is_told_inside_of_the_tunnel(void **state)
 		tunnel_close(&t);
 	}
 	assert_says_not(origin_heard(&f->bad), "GET");
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	assert_recorded(lines, "deny.upstream-cert", 1);
 	assert_recorded(lines, "error.upstream", 1);
 	assert_int_equal(count_of(lines, "\"status_code\""), 2);
@@ -504,7 +447,7 @@ static void responses_arrive_as_they_are_meant(void **state)
 	tunnel_close(&t);
 	/* The one with bytes behind its answer is not used again. */
 	assert_int_equal(count_of(origin_heard(&f->tls), "<connection>"), 2);
-	assert_recorded(events(f), "error.upstream", 1);
+	assert_recorded(lab_recorded(&f->world), "error.upstream", 1);
 }
 
 static void a_cut_response_never_looks_complete(void **state)
@@ -519,15 +462,15 @@ static void a_cut_response_never_looks_complete(void **state)
 	assert_int_equal(SSL_get_shutdown(t.ssl) & SSL_RECEIVED_SHUTDOWN, 0);
 	assert_says_not(f->answer, "0\r\n\r\n");
 	tunnel_close(&t);
-	int fd = client_connect(f);
+	int fd = lab_connect(&f->world);
 	(void)snprintf(text, sizeof(text),
 		"GET http://origin.test:%u/cut HTTP/1.1\r\n"
 		"Host: origin.test:%u\r\n\r\n",
 		f->plain.port, f->plain.port);
 	assert_int_equal(file_write_all(fd, slice_of(text)), 0);
-	assert_false(client_drain(f, fd));
+	assert_false(lab_drain(fd, f->answer, ANSWER_BYTES));
 	fd_close(&fd);
-	assert_recorded(events(f), "error.upstream", 2);
+	assert_recorded(lab_recorded(&f->world), "error.upstream", 2);
 }
 
 static void plain_requests_are_judged_one_by_one(void **state)
@@ -552,7 +495,7 @@ static void plain_requests_are_judged_one_by_one(void **state)
 	assert_says(heard, "POST /2 HTTP/1.1\r\n");
 	assert_says_not(heard, "/3");
 	assert_says_not(heard, "/4");
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	assert_recorded(lines, "allow.rule", 2);
 	assert_recorded(lines, "deny.method", 1);
 }
@@ -562,18 +505,18 @@ static void half_closed_clients_get_the_whole_answer(void **state)
 	struct fixture *f = *state;
 	char text[128];
 	world_start(f, NULL, NULL);
-	int fd = client_connect(f);
+	int fd = lab_connect(&f->world);
 	(void)snprintf(text, sizeof(text),
 		"GET http://origin.test:%u/big HTTP/1.1\r\nHost: origin.test:%u\r\n\r\n",
 		f->plain.port, f->plain.port);
 	assert_int_equal(file_write_all(fd, slice_of(text)), 0);
 	assert_int_equal(shutdown(fd, SHUT_WR), 0);
-	assert_true(client_drain(f, fd));
+	assert_true(lab_drain(fd, f->answer, ANSWER_BYTES));
 	const char *body = strstr(f->answer, "\r\n\r\n");
 	assert_non_null(body);
 	assert_int_equal(strlen(body + 4), ORIGIN_BIG_BYTES);
 	fd_close(&fd);
-	assert_recorded(events(f), "allow.rule", 1);
+	assert_recorded(lab_recorded(&f->world), "allow.rule", 1);
 }
 
 static void a_body_over_the_limit_is_cut_while_it_streams(void **state)
@@ -593,7 +536,7 @@ static void a_body_over_the_limit_is_cut_while_it_streams(void **state)
 	assert_false(tunnel_hear(f, &t, NULL));
 	assert_says(f->answer, "413 deny.size");
 	tunnel_close(&t);
-	assert_recorded(events(f), "deny.size", 1);
+	assert_recorded(lab_recorded(&f->world), "deny.size", 1);
 }
 
 static void slow_heads_and_silent_hosts_meet_their_deadlines(void **state)
@@ -601,13 +544,13 @@ static void slow_heads_and_silent_hosts_meet_their_deadlines(void **state)
 	struct fixture *f = *state;
 	struct tunnel t;
 	world_start(f, "header_ms=150,idle_ms=300,linger_ms=100", NULL);
-	int fd = client_connect(f);
+	int fd = lab_connect(&f->world);
 	assert_int_equal(file_write_all(fd, SLICE("CONNECT origin.te")), 0);
-	(void)client_drain(f, fd);
+	(void)lab_drain(fd, f->answer, ANSWER_BYTES);
 	assert_says(f->answer, "408 deny.limit");
 	fd_close(&fd);
-	fd = client_connect(f); /* says nothing at all */
-	assert_true(client_drain(f, fd));
+	fd = lab_connect(&f->world); /* says nothing at all */
+	assert_true(lab_drain(fd, f->answer, ANSWER_BYTES));
 	assert_string_equal(f->answer, "");
 	fd_close(&fd);
 	assert_true(tunnel_open(f, &t, authority_of(f, "origin.test"), "origin.test"));
@@ -621,7 +564,7 @@ static void slow_heads_and_silent_hosts_meet_their_deadlines(void **state)
 	assert_false(tunnel_hear(f, &t, NULL));
 	assert_says(f->answer, "408 deny.limit");
 	tunnel_close(&t);
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	assert_recorded(lines, "deny.limit", 2);
 	assert_recorded(lines, "error.timeout", 1);
 	assert_null(strstr(lines, "deny.limit CONNECT origin.test"));
@@ -632,15 +575,15 @@ static void one_connection_too_many_is_answered_and_recorded(void **state)
 {
 	struct fixture *f = *state;
 	world_start(f, "connections=2,header_ms=5000", NULL);
-	int first = client_connect(f);
-	int second = client_connect(f);
-	int third = client_connect(f);
-	(void)client_drain(f, third);
+	int first = lab_connect(&f->world);
+	int second = lab_connect(&f->world);
+	int third = lab_connect(&f->world);
+	(void)lab_drain(third, f->answer, ANSWER_BYTES);
 	assert_says(f->answer, "503 deny.limit");
 	fd_close(&third);
 	fd_close(&first);
 	fd_close(&second);
-	assert_recorded(events(f), "deny.limit", 1);
+	assert_recorded(lab_recorded(&f->world), "deny.limit", 1);
 }
 
 static void removing_the_sandbox_cuts_its_flows(void **state)
@@ -658,10 +601,10 @@ static void removing_the_sandbox_cuts_its_flows(void **state)
 	assert_false(tunnel_hear(f, &t, NULL));
 	assert_int_equal(SSL_get_shutdown(t.ssl) & SSL_RECEIVED_SHUTDOWN, 0);
 	tunnel_close(&t);
-	int fd = client_connect(f); /* nobody's connection now */
-	assert_false(client_drain(f, fd));
+	int fd = lab_connect(&f->world); /* nobody's connection now */
+	assert_false(lab_drain(fd, f->answer, ANSWER_BYTES));
 	fd_close(&fd);
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	assert_recorded(lines, "allow.rule", 2);
 	assert_int_equal(count_of(lines, "cut: the sandbox has ended"), 2);
 }
@@ -693,7 +636,7 @@ static void a_killed_keeper_refuses_new_names(void **state)
 	assert_int_equal(kill(f->world.keeper, SIGKILL), 0);
 	assert_false(tunnel_open(f, &t, authority_of(f, "origin.test"), "origin.test"));
 	tunnel_close(&t);
-	assert_recorded(events(f), "error.internal", 1);
+	assert_recorded(lab_recorded(&f->world), "error.internal", 1);
 }
 
 static void a_reused_connection_that_ended_is_replaced_for_repeatable_requests(void **state)
@@ -723,7 +666,7 @@ static void a_reused_connection_that_ended_is_replaced_for_repeatable_requests(v
 	assert_int_equal(count_of(heard, "GET /again"), 2);
 	assert_int_equal(count_of(heard, "POST /once"), 1);
 	assert_int_equal(count_of(heard, "<connection>"), 2);
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	assert_recorded(lines, "allow.rule", 4);
 	assert_recorded(lines, "error.upstream", 1);
 }
@@ -747,7 +690,7 @@ static void what_cant_be_recorded_is_not_done(void **state)
 		"Connection: close\r\n\r\n",
 		f->plain.port, f->plain.port);
 	assert_says(client_ask(f, slice_of(text)), "200 OK");
-	assert_recorded(events(f), "allow.rule", 1);
+	assert_recorded(lab_recorded(&f->world), "allow.rule", 1);
 }
 
 static void addresses_that_are_refused_beside_good_ones_are_never_dialled(void **state)
@@ -760,7 +703,7 @@ static void addresses_that_are_refused_beside_good_ones_are_never_dialled(void *
 		"Connection: close\r\n\r\n",
 		f->plain.port, f->plain.port);
 	assert_says(client_ask(f, slice_of(text)), "200 OK");
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	assert_recorded(lines, "allow.rule", 1);
 	assert_says(lines, "refused addresses: 10.0.0.5 ::1");
 	assert_says(lines, "\"ip\":\"127.0.0.1\",\"port\":");

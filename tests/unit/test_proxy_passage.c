@@ -116,25 +116,12 @@ static void origin_wait(struct fixture *f, const char *what)
 		(void)poll(&(struct pollfd){.fd = f->log[0], .events = POLLIN}, 1, 1000);
 }
 
-static int knock(const struct fixture *f)
-{
-	struct sockaddr_in sa = {.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-		.sin_port = htons(f->world.port)};
-	struct timeval limit = {.tv_sec = 10};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
-	return fd;
-}
-
 /** CONNECT. @return the descriptor; the status is at the start of f->answer. */
 static int tunnel_open(struct fixture *f, const char *host)
 {
 	char head[256];
 	size_t len = 0;
-	int fd = knock(f);
+	int fd = lab_connect(&f->world);
 	(void)snprintf(head, sizeof(head), "CONNECT %s:%u HTTP/1.1\r\n\r\n", host, f->port);
 	assert_int_equal(file_write_all(fd, slice_of(head)), 0);
 	while (len < ANSWER_BYTES - 1 && read(fd, f->answer + len, 1) == 1) {
@@ -143,32 +130,6 @@ static int tunnel_open(struct fixture *f, const char *host)
 			break;
 	}
 	return fd;
-}
-
-/** Read until the end, into f->answer. @return false when the end was a reset. */
-static bool drain(struct fixture *f, int fd)
-{
-	size_t len = 0;
-	ssize_t n;
-	while ((n = read(fd, f->answer + len, ANSWER_BYTES - 1 - len)) > 0)
-		len += (size_t)n;
-	f->answer[len] = '\0';
-	return n == 0;
-}
-
-static size_t count_of(const char *text, const char *what)
-{
-	size_t count = 0;
-	for (const char *at = strstr(text, what); at != NULL; at = strstr(at + 1, what))
-		count++;
-	return count;
-}
-
-static const char *events(struct fixture *f)
-{
-	lab_finish(&f->world);
-	assert_int_equal(buf_append(&f->world.events, (struct slice){"", 1}), 0);
-	return f->world.events.data + f->world.events.start;
 }
 
 static void assert_status(const struct fixture *f, const char *status)
@@ -207,13 +168,13 @@ static void a_tunnel_passes_both_ways_and_ends_by_halves(void **state)
 		for (size_t at = 0; at < first.len; at++) /* one byte a segment */
 			assert_int_equal(file_write_all(fd, slice_part(first, at, at + 1)), 0);
 		assert_int_equal(shutdown(fd, SHUT_WR), 0);
-		assert_true(drain(f, fd));
+		assert_true(lab_drain(fd, f->answer, ANSWER_BYTES));
 		assert_int_equal(memcmp(f->answer, "hi", 2), 0);
 		assert_int_equal(memcmp(f->answer + 2, first.ptr, first.len), 0);
 		assert_string_equal(f->answer + 2 + first.len, "bye");
 		fd_close(&fd);
 	}
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	assert_int_equal(count_of(lines, "\"status_code\":\"allow.rule\""), 1);
 	assert_int_equal(count_of(lines, "\"status_code\":\"allow.splice\""), 1);
 	assert_non_null(strstr(lines, "\"bytes_in\":9,\"bytes_out\":4"));
@@ -235,7 +196,7 @@ static void what_cant_be_recorded_reaches_nobody(void **state)
 	int fd = tunnel_open(f, "raw.test");
 	assert_status(f, "200");
 	fd_close(&fd);
-	(void)events(f);
+	(void)lab_recorded(&f->world);
 }
 
 static void a_killed_worker_leaves_the_decision_and_no_connection(void **state)
@@ -265,10 +226,10 @@ static void the_end_of_a_sandbox_cuts_what_passes(void **state)
 	struct message_sandbox m = {
 		.header.kind = MESSAGE_SANDBOX_REMOVE, .address = {4, {127, 0, 0, 1}}};
 	assert_int_equal(channel_send(f->world.super_fd, &m, sizeof(m), NULL, 0), 0);
-	assert_false(drain(f, fd));
+	assert_false(lab_drain(fd, f->answer, ANSWER_BYTES));
 	fd_close(&fd);
 	origin_wait(f, "r");
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	assert_non_null(strstr(lines, "cut: the sandbox has ended"));
 	assert_non_null(strstr(lines, "\"bytes_in\":8,\"bytes_out\":6"));
 }
@@ -290,7 +251,7 @@ static void a_slow_reader_slows_the_writer(void **state)
 	}
 	fd_close(&fd); /* with bytes unread: a reset */
 	origin_wait(f, "r");
-	assert_int_equal(count_of(events(f), "the client went away"), 1);
+	assert_int_equal(count_of(lab_recorded(&f->world), "the client went away"), 1);
 }
 
 static void tunnels_leave_nothing_behind(void **state)
@@ -311,13 +272,14 @@ static void tunnels_leave_nothing_behind(void **state)
 		if (i % 2 == 0)
 			assert_int_equal(shutdown(fds[i], SHUT_WR), 0);
 		if (i % 2 == 0)
-			(void)drain(f, fds[i]);
+			(void)lab_drain(fds[i], f->answer, ANSWER_BYTES);
 		fd_close(&fds[i]);
 	}
 	for (int i = 0; i < 1000 && worker_descriptors(f) > before + 4; i++)
 		(void)poll(NULL, 0, 5);
 	assert_in_range(worker_descriptors(f), before, before + 4);
-	assert_int_equal(count_of(events(f), "\"status_code\":\"allow.rule\""), TUNNELS);
+	assert_int_equal(
+		count_of(lab_recorded(&f->world), "\"status_code\":\"allow.rule\""), TUNNELS);
 }
 
 /** As with a listener that a dead worker left to its successor. */
@@ -328,7 +290,7 @@ static void who_comes_before_the_sandboxes_are_known_waits(void **state)
 	struct lab_options o = {
 		.rules = f->rule_list, .rule_count = RULES, .hosts = "127.0.0.1 raw.test\n"};
 	lab_begin(&f->world, &o);
-	int early = knock(f);
+	int early = lab_connect(&f->world);
 	assert_int_equal(file_write_all(early, SLICE("CONNECT no.test:443 HTTP/1.1\r\n\r\n")), 0);
 	lab_add_sandbox(&f->world);
 	assert_int_equal(recv(early, answer, 12, MSG_WAITALL), 12);
@@ -354,7 +316,7 @@ static void what_passes_ends_when_its_rule_expires(void **state)
 	int late = tunnel_open(f, "raw.test");
 	assert_non_null(strstr(f->answer, " deny.expired raw.test"));
 	fd_close(&late);
-	assert_int_equal(count_of(events(f), "\"status_code\":\"deny.expired\""), 2);
+	assert_int_equal(count_of(lab_recorded(&f->world), "\"status_code\":\"deny.expired\""), 2);
 }
 
 static void a_connection_is_a_use_of_its_rule(void **state)
@@ -367,13 +329,13 @@ static void a_connection_is_a_use_of_its_rule(void **state)
 	assert_non_null(strstr(f->answer, " deny.limit once.test"));
 	fd_close(&second);
 	assert_int_equal(shutdown(first, SHUT_WR), 0);
-	assert_true(drain(f, first));
+	assert_true(lab_drain(first, f->answer, ANSWER_BYTES));
 	fd_close(&first);
 	int third = tunnel_open(f, "once.test");
 	assert_status(f, "200");
 	fd_close(&third);
 	origin_wait(f, "c");
-	assert_int_equal(count_of(events(f), "\"status_code\":\"deny.limit\""), 1);
+	assert_int_equal(count_of(lab_recorded(&f->world), "\"status_code\":\"deny.limit\""), 1);
 }
 
 #define FLOW_TEST(f) cmocka_unit_test_setup_teardown(f, fixture_open, fixture_close)

@@ -53,30 +53,6 @@ static void world_start(struct fixture *f, const char *attributes)
 	lab_start(&f->world, &o);
 }
 
-static int client_connect(struct fixture *f)
-{
-	struct sockaddr_in sa = {.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-		.sin_port = htons(f->world.port)};
-	struct timeval limit = {.tv_sec = 10};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)), 0);
-	return fd;
-}
-
-/** @return false when the end was a reset. */
-static bool client_drain(struct fixture *f, int fd)
-{
-	size_t len = 0;
-	ssize_t n;
-	while ((n = read(fd, f->answer + len, ANSWER_BYTES - 1 - len)) > 0)
-		len += (size_t)n;
-	f->answer[len] = '\0';
-	return n == 0;
-}
-
 /** "METHOD PATH" of a host with these other lines. */
 static const char *request_of(
 	const struct fixture *f, const char *host, const char *line, const char *fields)
@@ -97,9 +73,9 @@ static void say(int fd, const char *text)
 /** One request on a connection of its own, and all that comes back. */
 static const char *ask(struct fixture *f, const char *host, const char *line)
 {
-	int fd = client_connect(f);
+	int fd = lab_connect(&f->world);
 	say(fd, request_of(f, host, line, "Connection: close\r\n"));
-	(void)client_drain(f, fd);
+	(void)lab_drain(fd, f->answer, ANSWER_BYTES);
 	fd_close(&fd);
 	return f->answer;
 }
@@ -110,27 +86,11 @@ static void wait_until_heard(const struct fixture *f, const char *what)
 		(void)poll(NULL, 0, 2);
 }
 
-static size_t count_of(const char *text, const char *what)
-{
-	size_t count = 0;
-	for (const char *at = strstr(text, what); at != NULL; at = strstr(at + 1, what))
-		count++;
-	return count;
-}
-
 /** How much the origin got of heads; of several at once it writes the bytes down mixed. */
 static size_t heads_heard(const struct fixture *f)
 {
 	const char *heard = origin_heard(&f->origin);
 	return strlen(heard) - count_of(heard, "<connection>") * strlen("<connection>\n");
-}
-
-/** End the world; the recorded lines as one text. */
-static const char *events(struct fixture *f)
-{
-	lab_finish(&f->world);
-	assert_int_equal(buf_append(&f->world.events, (struct slice){"", 1}), 0);
-	return f->world.events.data + f->world.events.start;
 }
 
 /** The number behind a key in the last line that holds @what. */
@@ -152,23 +112,6 @@ static uint64_t number_in(const char *lines, const char *what, const char *key)
 	return number;
 }
 
-#define assert_says(text, what)                                                                    \
-	do {                                                                                       \
-		if (strstr((text), (what)) == NULL)                                                \
-			fail_msg("no '%s' in: %s", (what), (text));                                \
-	} while (0)
-#define assert_says_not(text, what)                                                                \
-	do {                                                                                       \
-		if (strstr((text), (what)) != NULL)                                                \
-			fail_msg("'%s' in: %s", (what), (text));                                   \
-	} while (0)
-#define assert_recorded(lines, reason, times)                                                      \
-	do {                                                                                       \
-		size_t n_ = count_of((lines), "\"status_code\":\"" reason "\"");                   \
-		if (n_ != (times))                                                                 \
-			fail_msg("%zu times " reason " in: %s", n_, (lines));                      \
-	} while (0)
-
 /* --- bytes up --- */
 
 static void an_upload_is_cut_where_its_budget_ends(void **state)
@@ -176,7 +119,7 @@ static void an_upload_is_cut_where_its_budget_ends(void **state)
 	struct fixture *f = *state;
 	static char chunk[16384 + 16];
 	world_start(f, "up=40000");
-	int fd = client_connect(f);
+	int fd = lab_connect(&f->world);
 	say(fd, request_of(f, "origin.test", "POST /p", "Transfer-Encoding: chunked\r\n"));
 	memset(chunk, 'x', sizeof(chunk));
 	memcpy(chunk, "4000\r\n", 6);
@@ -184,7 +127,7 @@ static void an_upload_is_cut_where_its_budget_ends(void **state)
 	for (int i = 0; i < 3; i++)
 		(void)file_write_all(fd, (struct slice){chunk, 6 + 16384 + 2}); /* may be cut */
 	(void)file_write_all(fd, SLICE("0\r\n\r\n"));
-	(void)client_drain(f, fd);
+	(void)lab_drain(fd, f->answer, ANSWER_BYTES);
 	fd_close(&fd);
 	assert_says(f->answer, "HTTP/1.1 403 deny.budget origin.test\r\n");
 	assert_says(f->answer, "\"budget\":{\"limit\":\"up\",\"allowed\":40000,\"used\":");
@@ -192,7 +135,7 @@ static void an_upload_is_cut_where_its_budget_ends(void **state)
 	assert_says(f->answer, "\"place\":\"--allow:1\"");
 	assert_says_not(f->answer, "200 OK");
 	assert_says(ask(f, "origin.test", "GET /after"), "200 OK"); /* what is left is left */
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	assert_recorded(lines, "deny.budget", 1);
 	assert_in_range(number_in(lines, "deny.budget", "\"bytes_out\":"), 1, 40000);
 }
@@ -201,16 +144,16 @@ static void a_body_too_long_for_the_budget_is_refused_before_a_byte(void **state
 {
 	struct fixture *f = *state;
 	world_start(f, "up=10000");
-	int fd = client_connect(f);
+	int fd = lab_connect(&f->world);
 	say(fd,
 		request_of(f, "origin.test", "POST /p",
 			"Content-Length: 9990\r\nExpect: 100-continue\r\n"));
-	(void)client_drain(f, fd);
+	(void)lab_drain(fd, f->answer, ANSWER_BYTES);
 	fd_close(&fd);
 	assert_says(f->answer, "HTTP/1.1 403 deny.budget");
 	assert_says_not(f->answer, "100 Continue");
 	assert_string_equal(origin_heard(&f->origin), "");
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	assert_recorded(lines, "deny.budget", 1);
 	assert_says(lines, "of which 0 are used and ");
 }
@@ -229,7 +172,7 @@ static void queries_do_not_carry_more_than_the_budget(void **state)
 	assert_int_equal(count_of(origin_heard(&f->origin), "GET /q?"), passed);
 	assert_true(heads_heard(f) <= 100000);
 	assert_says(ask(f, "other.test", "GET /"), "200 OK"); /* another rule, another budget */
-	assert_recorded(events(f), "deny.budget", 20 - passed);
+	assert_recorded(lab_recorded(&f->world), "deny.budget", 20 - passed);
 }
 
 /** Heads that were judged while there was room, and wait for an upstream, do not share it. */
@@ -242,17 +185,17 @@ static void requests_at_once_do_not_pass_together_what_none_may_alone(void **sta
 	world_start(f, "up=50000");
 	(void)snprintf(line, sizeof(line), "GET /q?%08000u", 7U);
 	for (size_t i = 0; i < array_size(fds); i++)
-		fds[i] = client_connect(f);
+		fds[i] = lab_connect(&f->world);
 	for (size_t i = 0; i < array_size(fds); i++)
 		say(fds[i], request_of(f, "origin.test", line, "Connection: close\r\n"));
 	for (size_t i = 0; i < array_size(fds); i++) {
-		(void)client_drain(f, fds[i]);
+		(void)lab_drain(fds[i], f->answer, ANSWER_BYTES);
 		passed += count_of(f->answer, "200 OK");
 		fd_close(&fds[i]);
 	}
 	assert_in_range(passed, 5, 6);
 	assert_true(heads_heard(f) <= 50000);
-	assert_recorded(events(f), "deny.budget", array_size(fds) - passed);
+	assert_recorded(lab_recorded(&f->world), "deny.budget", array_size(fds) - passed);
 }
 
 /* --- bytes down --- */
@@ -265,7 +208,7 @@ static void a_download_too_long_for_the_budget_is_refused(void **state)
 	assert_says(f->answer, "\"budget\":{\"limit\":\"down\",\"allowed\":102400,\"used\":0");
 	assert_says_not(f->answer, "xxxx");
 	assert_says(ask(f, "origin.test", "HEAD /x"), "Content-Length: 1488324"); /* has no body */
-	assert_recorded(events(f), "deny.budget", 1);
+	assert_recorded(lab_recorded(&f->world), "deny.budget", 1);
 }
 
 static void a_cut_download_never_looks_complete(void **state)
@@ -274,13 +217,13 @@ static void a_cut_download_never_looks_complete(void **state)
 	world_start(
 		f, "down=145"); /* one answer of 73 bytes, and all of another but its last one */
 	assert_says(ask(f, "origin.test", "GET /chunked"), "\r\n0\r\n\r\n");
-	int fd = client_connect(f);
+	int fd = lab_connect(&f->world);
 	say(fd, request_of(f, "origin.test", "GET /chunked", ""));
-	assert_false(client_drain(f, fd)); /* a reset */
+	assert_false(lab_drain(fd, f->answer, ANSWER_BYTES)); /* a reset */
 	fd_close(&fd);
 	assert_says_not(f->answer, "\r\n0\r\n");
 	assert_says_not(f->answer, "deny"); /* no words into a body */
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	assert_recorded(lines, "deny.budget", 1);
 	assert_in_range(number_in(lines, "deny.budget", "\"bytes_in\":"), 0, 72);
 	assert_says(lines, "bytes from the host, of which");
@@ -293,11 +236,11 @@ static void downloads_at_once_share_what_there_is(void **state)
 	size_t complete = 0, cut = 0;
 	world_start(f, "down=2500000"); /* two of 1 MiB, and a part */
 	for (size_t i = 0; i < array_size(fds); i++) {
-		fds[i] = client_connect(f);
+		fds[i] = lab_connect(&f->world);
 		say(fds[i], request_of(f, "origin.test", "GET /big", "Connection: close\r\n"));
 	}
 	for (size_t i = 0; i < array_size(fds); i++) {
-		bool ended = client_drain(f, fds[i]);
+		bool ended = lab_drain(fds[i], f->answer, ANSWER_BYTES);
 		const char *body = strstr(f->answer, "\r\n\r\n");
 		bool whole = body != NULL && strlen(body + 4) == ORIGIN_BIG_BYTES;
 		complete += whole;
@@ -307,7 +250,7 @@ static void downloads_at_once_share_what_there_is(void **state)
 	assert_true(cut >= 1);
 	/* Refused or reset: never a proper end that is short. */
 	assert_int_equal(complete + cut, array_size(fds));
-	assert_recorded(events(f), "deny.budget", cut);
+	assert_recorded(lab_recorded(&f->world), "deny.budget", cut);
 }
 
 /* --- counts and times --- */
@@ -322,25 +265,25 @@ static void a_rate_is_told_with_when_to_come_again(void **state)
 	assert_says(f->answer, "Retry-After: 1800\r\n");
 	assert_says(f->answer, "\"limit\":\"rate\"");
 	assert_says_not(origin_heard(&f->origin), "/3");
-	assert_recorded(events(f), "deny.rate", 1);
+	assert_recorded(lab_recorded(&f->world), "deny.rate", 1);
 }
 
 static void requests_of_a_window_and_uses_of_a_life_are_counted(void **state)
 {
 	struct fixture *f = *state;
 	world_start(f, "requests=2 window=1h");
-	int fd = client_connect(f); /* one behind the other, on one connection */
+	int fd = lab_connect(&f->world); /* one behind the other, on one connection */
 	say(fd, request_of(f, "origin.test", "GET /1", ""));
 	say(fd, request_of(f, "origin.test", "GET /2", ""));
 	say(fd, request_of(f, "origin.test", "GET /3", ""));
-	(void)client_drain(f, fd);
+	(void)lab_drain(fd, f->answer, ANSWER_BYTES);
 	fd_close(&fd);
 	assert_int_equal(count_of(f->answer, "200 OK"), 2);
 	assert_int_equal(count_of(f->answer, "403 deny.budget"), 1);
 	assert_says(
 		f->answer, "\"limit\":\"requests\",\"allowed\":2,\"used\":2,\"window_ms\":3600000");
 	assert_says_not(origin_heard(&f->origin), "/3");
-	assert_recorded(events(f), "deny.budget", 1);
+	assert_recorded(lab_recorded(&f->world), "deny.budget", 1);
 }
 
 /** What is sent once more on another connection was counted before. */
@@ -351,17 +294,17 @@ static void a_repeated_request_counts_once(void **state)
 	world_start(f, "max-uses=4 requests=4 up=7000");
 	(void)snprintf(line, sizeof(line), "GET /again?%03000u", 7U);
 	for (int i = 0; i < 2; i++) {
-		int fd = client_connect(f);
+		int fd = lab_connect(&f->world);
 		say(fd, request_of(f, "origin.test", "GET /last", ""));
 		wait_until_heard(f, "GET /last");
 		say(fd, request_of(f, "origin.test", line, "Connection: close\r\n"));
-		assert_true(client_drain(f, fd));
+		assert_true(lab_drain(fd, f->answer, ANSWER_BYTES));
 		fd_close(&fd);
 		assert_int_equal(count_of(f->answer, "200 OK"), 2);
 	}
 	assert_int_equal(count_of(origin_heard(&f->origin), "GET /again"), 4);
 	assert_says(ask(f, "origin.test", "GET /5"), "503 deny.quota");
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	assert_recorded(lines, "allow.rule", 4);
 	assert_recorded(lines, "deny.quota", 1);
 }
@@ -373,36 +316,36 @@ static void a_use_is_cut_when_its_time_is_over(void **state)
 	assert_says(ask(f, "origin.test", "GET /silent"), "HTTP/1.1 504 deny.limit");
 	assert_says(f->answer, "\"limit\":\"time\",\"allowed\":200");
 	assert_says(ask(f, "origin.test", "GET /soon"), "200 OK");
-	int fd =
-		client_connect(f); /* keeps the host busy, byte by byte, and is not idle for long */
+	int fd = lab_connect(
+		&f->world); /* keeps the host busy, byte by byte, and is not idle for long */
 	say(fd, request_of(f, "origin.test", "POST /slow", "Transfer-Encoding: chunked\r\n"));
 	for (int i = 0; i < 1000 && file_write_all(fd, SLICE("1\r\nx\r\n")) == 0; i++) {
 		struct pollfd wait = {.fd = fd, .events = POLLIN};
 		if (poll(&wait, 1, 10) > 0)
 			break;
 	}
-	(void)client_drain(f, fd);
+	(void)lab_drain(fd, f->answer, ANSWER_BYTES);
 	assert_says(f->answer, "504 deny.limit");
 	fd_close(&fd);
-	assert_recorded(events(f), "deny.limit", 2);
+	assert_recorded(lab_recorded(&f->world), "deny.limit", 2);
 }
 
 static void uses_at_once_are_freed_however_they_end(void **state)
 {
 	struct fixture *f = *state;
 	world_start(f, "conns=1");
-	int fd = client_connect(f);
+	int fd = lab_connect(&f->world);
 	say(fd, request_of(f, "origin.test", "GET /silent", ""));
 	wait_until_heard(f, "GET /silent");
 	assert_says(ask(f, "origin.test", "GET /second"), "503 deny.limit");
 	assert_says(f->answer, "\"limit\":\"conns\",\"allowed\":1,\"used\":1");
 	assert_says_not(origin_heard(&f->origin), "/second");
 	assert_int_equal(file_write_all(f->origin.gate[1], SLICE("x")), 0);
-	(void)client_drain(f, fd);
+	(void)lab_drain(fd, f->answer, ANSWER_BYTES);
 	fd_close(&fd);
 	for (int i = 0; i < CYCLES; i++) {
 		struct linger now = {.l_onoff = 1};
-		fd = client_connect(f);
+		fd = lab_connect(&f->world);
 		say(fd,
 			request_of(f, "other.test", "GET /x",
 				i % 2 == 0 ? "" : "Connection: close\r\n"));
@@ -418,7 +361,7 @@ static void uses_at_once_are_freed_however_they_end(void **state)
 	for (int i = 0; i < 500 && strstr(ask(f, "origin.test", "GET /end"), "200 OK") == NULL; i++)
 		(void)poll(NULL, 0, 10);
 	assert_says(f->answer, "200 OK");
-	(void)events(f);
+	(void)lab_recorded(&f->world);
 }
 
 static void observe_lets_pass_what_it_would_cut(void **state)
@@ -430,7 +373,7 @@ static void observe_lets_pass_what_it_would_cut(void **state)
 		assert_says(f->answer, "200 OK");
 		assert_true(strlen(f->answer) > ORIGIN_BIG_BYTES);
 	}
-	const char *lines = events(f);
+	const char *lines = lab_recorded(&f->world);
 	assert_recorded(lines, "observe.would-deny", 2);
 	assert_says(lines, "deny.budget");
 	assert_says(lines, "deny.quota");
