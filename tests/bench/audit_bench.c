@@ -3,10 +3,11 @@
  * verified, beside sha256sum of the same file. In a folder of its own below TMPDIR.
  */
 #include "audit/index.h"
+#include "audit/segment.h"
 #include "audit/verify.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "audit/segment.h"
+#include "tests/bench/bench_event.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -72,41 +73,7 @@ static void bench_close(struct bench *b)
 static void make_event(struct bench *b)
 {
 	char uid[UUID_TEXT_BYTES];
-	struct address a = {.family = 4, .bytes = {203, 0, 113, 7}};
-	struct audit_event e = {.class = AUDIT_HTTP,
-		.activity = 3,
-		.reason = REASON_ALLOW_RULE,
-		.uid = uuid_new(uid),
-		.correlation = "req-0123456789ab",
-		.sandbox_id = "sb-0123456789",
-		.profile = "run",
-		.policy_version = "sha256:00112233445566778899aabbccddeeff",
-		.rule_id = "r1",
-		.rule_place = "--allow:1",
-		.rule_text = "GET /v1/**",
-		.rule_allows = true,
-		.door = "explicit",
-		.tls_mode = "inspect",
-		.connection = "c-1",
-		.source = a,
-		.source_port = 40000,
-		.destination = a,
-		.destination_port = 443,
-		.host = SLICE("data.example.com"),
-		.sni = SLICE("data.example.com"),
-		.method = SLICE("GET"),
-		.scheme = SLICE("https"),
-		.path = SLICE("/v1/rates"),
-		.user_agent = SLICE("Python-urllib/3.11"),
-		.content_type = SLICE("application/json"),
-		.tls_version = "TLSv1.3",
-		.tls_cipher = "TLS_AES_256_GCM_SHA384",
-		.tls_certificate_subject = "CN=data.example.com",
-		.tls_certificate_issuer = "CN=Example roots",
-		.tls_certificate_serial = "0123456789abcdef",
-		.proxy = a,
-		.proxy_port = 3128,
-		.start_ms = clock_wall_ms()};
+	struct audit_event e = bench_event(uid);
 	struct audit_entry entry;
 	buf_clear(&b->line);
 	if (audit_event_write(&e, &b->line, &entry.metadata_end) < 0)

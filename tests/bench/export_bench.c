@@ -8,6 +8,7 @@
 #include "audit/segment.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "tests/bench/bench_event.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,40 +26,10 @@ static _Noreturn void give_up(const char *what)
 static void append(struct audit_segment *segment)
 {
 	char uid[UUID_TEXT_BYTES];
-	const struct address a = {.family = 4, .bytes = {203, 0, 113, 7}};
-	const struct audit_event e = {.class = AUDIT_HTTP,
-		.activity = 3,
-		.reason = REASON_ALLOW_RULE,
-		.uid = uuid_new(uid),
-		.correlation = "req-0123456789ab",
-		.sandbox_id = "sb-0123456789",
-		.profile = "run",
-		.policy_version = "sha256:00112233445566778899aabbccddeeff",
-		.rule_id = "r1",
-		.rule_place = "--allow:1",
-		.rule_text = "GET /v1/**",
-		.rule_allows = true,
-		.door = "explicit",
-		.tls_mode = "inspect",
-		.connection = "c-1",
-		.source = a,
-		.source_port = 40000,
-		.destination = a,
-		.destination_port = 443,
-		.host = SLICE("data.example.com"),
-		.method = SLICE("GET"),
-		.scheme = SLICE("https"),
-		.path = SLICE("/v1/rates"),
-		.user_agent = SLICE("Python-urllib/3.11"),
-		.content_type = SLICE("application/json"),
-		.tls_version = "TLSv1.3",
-		.tls_cipher = "TLS_AES_256_GCM_SHA384",
-		.proxy = a,
-		.proxy_port = 3128,
-		.start_ms = clock_wall_ms(),
-		.end_ms = clock_wall_ms(),
-		.status = 200,
-		.bytes_in = 4096};
+	struct audit_event e = bench_event(uid);
+	e.end_ms = clock_wall_ms();
+	e.status = 200;
+	e.bytes_in = 4096;
 	if (audit_segment_append_event(segment, &e) < 0)
 		give_up("an event that can't be written");
 }
