@@ -6,8 +6,10 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from lab.census import become_reaper  # noqa: E402 (needs the path above)
+from lab.alone import Machine  # noqa: E402 (needs the path above)
+from lab.census import become_reaper  # noqa: E402
 from lab.eclusa import USER_UID, is_sanitized, program  # noqa: E402
+from lab.passing import echo_servers  # noqa: E402
 from lab.world import Lab  # noqa: E402
 
 
@@ -31,6 +33,22 @@ def who(request):
     if request.param and os.access(program(), os.X_OK) and is_sanitized():
         pytest.skip("a SAN=1 build runs as root only")
     return request.param
+
+
+@pytest.fixture(scope="module")
+def machine(lab):
+    """Where the proxy alone runs, beside the laboratory's world."""
+    made = Machine(lab)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def servers(lab):
+    """Send back whatever they get: lab/passing.py."""
+    made = echo_servers(lab)
+    yield made
+    made.close()
 
 
 @pytest.hookimpl(hookwrapper=True)

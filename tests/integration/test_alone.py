@@ -9,19 +9,12 @@ import subprocess
 
 import pytest
 
-from lab.alone import PROFILE, Alone, Client, Held, Machine, allow, fetch, policy
+from lab.alone import PROFILE, Alone, Client, Held, allow, fetch, policy
 from lab.eclusa import program, unfinished
 from lab.events import wait_until
 
 RULES = policy(allow("allowed.test:80,443 GET /**"))
 BINARY = os.path.join(os.path.dirname(program()), "eclusa-proxy")
-
-
-@pytest.fixture(name="machine", scope="module")
-def fixture_machine(lab):
-    made = Machine(lab)
-    yield made
-    made.close()
 
 
 @pytest.fixture(name="marks")

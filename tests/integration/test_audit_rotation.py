@@ -11,18 +11,11 @@ import subprocess
 
 import pytest
 
-from lab.alone import Alone, Client, Machine, allow, fetch, policy
+from lab.alone import Alone, Client, allow, fetch, policy
 from lab.eclusa import program, read_audit, unfinished
 from lab.events import wait_until
 
 RULES = policy(allow("allowed.test:80,443 GET /**"))
-
-
-@pytest.fixture(name="machine", scope="module")
-def fixture_machine(lab):
-    made = Machine(lab)
-    yield made
-    made.close()
 
 
 def logs(alone):

@@ -7,18 +7,11 @@ import signal
 
 import pytest
 
-from lab.alone import PROFILE, Alone, Client, Machine, allow, fetch, policy
+from lab.alone import PROFILE, Alone, Client, allow, fetch, policy
 from lab.events import wait_until
 
 STRICT = policy("set commit before", allow("allowed.test:80,443 GET,POST /** req-body=4m"))
 PLAIN = policy(allow("allowed.test:80,443 GET,POST /** req-body=4m"))
-
-
-@pytest.fixture(name="machine", scope="module")
-def fixture_machine(lab):
-    made = Machine(lab)
-    yield made
-    made.close()
 
 
 @pytest.fixture(name="left")

@@ -8,20 +8,13 @@ import subprocess
 
 import pytest
 
-from lab.alone import Alone, Client, Machine, allow, fetch, policy
+from lab.alone import Alone, Client, allow, fetch, policy
 from lab.eclusa import USER_UID
 from lab.events import DEADLINE, wait_until
 from lab.exposition import parse, value
 
 RULES = policy(allow("allowed.test:80,443 GET /**"))
 DECISIONS = "eclusa_proxy_decisions_total"
-
-
-@pytest.fixture(name="machine", scope="module")
-def fixture_machine(lab):
-    made = Machine(lab)
-    yield made
-    made.close()
 
 
 def port_of(alone):

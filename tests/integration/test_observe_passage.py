@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from lab.alone import Alone, Client, Machine, fetch, policy
-from lab.passing import PORT, Passing, echo_servers
+from lab.alone import Alone, Client, fetch, policy
+from lab.passing import PORT, Passing
 from lab.world import ORIGIN, PUBLIC
 
 LIMIT = 20_000
@@ -16,20 +16,6 @@ RULES = {
     "tcp": f"allow tcp raw.test:{PORT} addr={ORIGIN}/32 id=passed up=20k",
     "websocket": f"allow allowed.test:443 GET /ws addr={ORIGIN}/32 id=passed upgrade=websocket up=20k",
 }
-
-
-@pytest.fixture(name="machine", scope="module")
-def fixture_machine(lab):
-    made = Machine(lab)
-    yield made
-    made.close()
-
-
-@pytest.fixture(name="servers", scope="module")
-def fixture_servers(lab):
-    made = echo_servers(lab)
-    yield made
-    made.close()
 
 
 def observing(*rules):

@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from lab.alone import PROFILE, Alone, Client, Held, Machine, allow, fetch, policy
+from lab.alone import PROFILE, Alone, Client, Held, allow, fetch, policy
 from lab.eclusa import is_sanitized, program
 from lab.events import wait_until
 from lab.raw_server import RawServers
@@ -24,13 +24,6 @@ WIDE = allow("allowed.test:80,443 GET,POST /** req-body=1m id=wide")
 NARROW = allow("allowed.test:80,443 GET /other/** id=narrow")
 GONE = allow("elsewhere.test:443 GET /** id=gone")
 CUT_MS = 100  # after the policy is in force
-
-
-@pytest.fixture(name="machine", scope="module")
-def fixture_machine(lab):
-    made = Machine(lab)
-    yield made
-    made.close()
 
 
 @pytest.fixture(name="alone")

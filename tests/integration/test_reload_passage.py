@@ -6,9 +6,9 @@ import ssl
 
 import pytest
 
-from lab.alone import Alone, Client, Held, Machine, fetch, policy
+from lab.alone import Alone, Client, Held, fetch, policy
 from lab.events import wait_until
-from lab.passing import PORT, Passing, echo_servers
+from lab.passing import PORT, Passing
 from lab.world import ORIGIN
 
 OTHER = f"allow allowed.test:80 GET /** addr={ORIGIN}/32 id=other"
@@ -25,20 +25,6 @@ NOT_ANYMORE = {  # what denies, and what is in the record
     "websocket-upgrade": (f"allow allowed.test:443 GET /ws addr={ORIGIN}/32 id=passed", "WebSocket"),
     "websocket-path": (f"allow allowed.test:443 GET /ws2 addr={ORIGIN}/32 id=passed upgrade=websocket", "path"),
 }
-
-
-@pytest.fixture(name="machine", scope="module")
-def fixture_machine(lab):
-    made = Machine(lab)
-    yield made
-    made.close()
-
-
-@pytest.fixture(name="servers", scope="module")
-def fixture_servers(lab):
-    made = echo_servers(lab)
-    yield made
-    made.close()
 
 
 def start(lab, machine, kind):

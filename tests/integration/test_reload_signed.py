@@ -6,19 +6,12 @@ import json
 
 import pytest
 
-from lab.alone import Alone, Client, Machine, allow, fetch, policy
+from lab.alone import Alone, Client, allow, fetch, policy
 from lab.events import DEADLINE
 from lab.signing import Bench
 
 WIDE = policy(allow("allowed.test:80,443 GET /** id=wide"))
 GONE = policy(allow("elsewhere.test:443 GET /** id=gone"))
-
-
-@pytest.fixture(name="machine", scope="module")
-def fixture_machine(lab):
-    made = Machine(lab)
-    yield made
-    made.close()
 
 
 @pytest.fixture(name="bench")

@@ -15,7 +15,7 @@ import uuid
 
 import pytest
 
-from lab.alone import Alone, Client, Machine, allow, fetch, policy
+from lab.alone import Alone, Client, allow, fetch, policy
 from lab.eclusa import USER_UID, install, program
 from lab.events import DEADLINE, wait_until
 
@@ -23,13 +23,6 @@ RULES = policy(allow("allowed.test:80,443 GET /**"))
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\u202e\n\x9b31mx<script>"
 # What top may send: show and clear the screen, the cursor, home, to the ends, bold and plain.
 SEQUENCES = re.compile(rb"\x1b(?:\[\?1049[hl]|\[\?25[hl]|\[2J|\[H|\[K|\[J|\[1m|\[0m)")
-
-
-@pytest.fixture(name="machine", scope="module")
-def fixture_machine(lab):
-    made = Machine(lab)
-    yield made
-    made.close()
 
 
 def top(*args, binary=None, prefix=(), status=0):
