@@ -45,6 +45,7 @@ struct policy_words {
 	const char *key;
 	const char *from;
 	const char *output;
+	const char *at;
 	uint64_t at_ms;     /* the moment that is asked about: the end of --at's day, or now */
 	const char **allow; /* into argv */
 	size_t allow_count;

@@ -361,7 +361,7 @@ def test_an_export_appears_when_it_is_whole(log, tmp_path):
     (["tail", "--since", "1h", "--until", "2h"], "--until has to be after --since, not 2h"),
     (["tail", "-n", "10001"], "-n takes a number up to 10000, not 10001"),
     (["tail", "-n", "-1"], "-n takes a number"),
-    (["tail", "word"], "too many words after tail"),
+    (["tail", "word"], "wrong number of words: eclusa audit tail"),
     (["tail", "--host", "a", "--host", "b"], "an option stands twice: --host"),
     (["tail", "--format", "csv"], "unknown option --format"),
     (["grep", "-f"], "unknown option -f"),
@@ -374,6 +374,11 @@ def test_an_export_appears_when_it_is_whole(log, tmp_path):
 def test_wrong_usage_is_told(tmp_path, words, part):
     done = audit(words[0], tmp_path, *words[1:])
     assert done.returncode == 2 and done.stdout == b"" and part in done.stderr.decode() and done.stderr.count(b"\n") == 1
+
+
+def test_a_tool_that_is_nearly_one_is_named(tmp_path):
+    done = audit("tial", tmp_path)
+    assert done.returncode == 2 and done.stderr == b"eclusa audit: unknown subcommand tial; did you mean tail?\n"
 
 
 @pytest.mark.parametrize("words", [["tail"], ["grep", "x"], ["stats"], ["export", "--format", "ocsf"]])
