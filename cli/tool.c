@@ -137,9 +137,9 @@ int tool_take(const struct tool_family *f, struct tool_line *line)
 		if (strcmp(line->argv[1], tool_at(f, i)->name) == 0)
 			tool = tool_at(f, i);
 	}
-	if (tool == NULL && !is_help(line->argv[1]))
-		return unknown_tool(f, line->argv[1]);
-	for (int i = 1; i < line->argc && strcmp(line->argv[i], "--") != 0; i++) {
+	if (tool == NULL)
+		return is_help(line->argv[1]) ? print_help(f) : unknown_tool(f, line->argv[1]);
+	for (int i = 2; i < line->argc && strcmp(line->argv[i], "--") != 0; i++) {
 		if (is_help(line->argv[i]))
 			return print_help(f);
 	}
