@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CHANNEL_FDS_MAX   24
+#define CHANNEL_FDS_MAX   40
 #define CHANNEL_BYTES_MAX 65536
 
 /** Two connected ends, CLOEXEC, blocking. @return 0 or negative errno. */

@@ -110,11 +110,25 @@ struct message_counters_read {
 	uint64_t packets[PACKET_CLASS_COUNT];
 };
 
-/** Descriptors: explicit listeners, one a worker (SO_REUSEPORT, steered by source address), then the guard's netlink socket if has_guard. */
+/** Listening sockets that a worker has, in the order in which their descriptors travel. */
+enum listener_kind {
+	LISTENER_EXPLICIT,    /* TCP, of a client that knows a proxy */
+	LISTENER_TRANSPARENT, /* TCP that was meant for another address, which the socket tells */
+	LISTENER_DNS_UDP,
+	LISTENER_DNS_TCP,
+	LISTENER_KIND_COUNT
+};
+
+/**
+ * Descriptors: for each kind one a worker (SO_REUSEPORT, steered by source address), then the guard's netlink socket if
+ * has_guard.
+ */
 struct message_listeners {
 	struct message_header header;
-	uint32_t count;
+	uint32_t count; /* of workers */
+	uint32_t kinds; /* 1: explicit ones only, without a gateway; or LISTENER_KIND_COUNT */
 	uint32_t has_guard;
+	uint32_t reserved;
 };
 
 struct message_sandbox {

@@ -15,6 +15,7 @@
  */
 #define PLAN_INDEX_BASE 2
 #define PLAN_SERVICE    UINT32_C(0x0afffffe) /* 10.255.255.254 */
+#define PLAN_SYNTHETIC  UINT32_C(0xc6120000) /* 198.18.0.0, RFC 2544 */
 
 static_assert(PLAN_BASE + 2 * ADDRESS_PLAN_SLOT_MAX + 1 < PLAN_SERVICE, "the service is no slot's");
 
@@ -54,4 +55,9 @@ int address_plan_take(struct address_plan *plan, struct address_slot *ret)
 struct address address_plan_service(void)
 {
 	return address_from_host_order(PLAN_SERVICE);
+}
+
+struct cidr address_plan_synthetic(void)
+{
+	return (struct cidr){.base = address_from_host_order(PLAN_SYNTHETIC), .bits = 15};
 }

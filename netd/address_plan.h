@@ -8,8 +8,10 @@
 
 #include "common/address.h"
 
-#define ADDRESS_PLAN_EXPLICIT_PORT 3128
-#define ADDRESS_PLAN_LINK_BYTES    6
+#define ADDRESS_PLAN_EXPLICIT_PORT    3128
+#define ADDRESS_PLAN_TRANSPARENT_PORT 3129 /* on loopback, where only tproxy leads */
+#define ADDRESS_PLAN_DNS_PORT         53
+#define ADDRESS_PLAN_LINK_BYTES       6
 /** The pairs end before the one that holds the service address. */
 #define ADDRESS_PLAN_SLOT_MAX UINT32_C(8388606)
 
@@ -32,5 +34,7 @@ struct address_slot {
 int address_plan_take(struct address_plan *plan, struct address_slot *ret);
 /** Where the proxy listens: 10.255.255.254, the same for every sandbox. */
 struct address address_plan_service(void);
+/** Where the proxy's own DNS takes its answers from: 198.18.0.0/15, which leads nowhere. */
+struct cidr address_plan_synthetic(void);
 
 #endif

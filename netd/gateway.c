@@ -18,14 +18,35 @@ struct gateway {
 	struct address_plan plan;
 	struct nft *nft;
 	struct link *links;
-	int listeners[MESSAGE_WORKERS_MAX];
+	int listeners[LISTENER_KIND_COUNT][MESSAGE_WORKERS_MAX];
 	unsigned workers;
 };
+
+/** Every door, for each worker; g->workers tells how many are open, of all kinds. */
+static int gateway_listen(struct gateway *g, unsigned workers, struct failure *why)
+{
+	const struct address service = address_plan_service();
+	const struct address loopback = {.family = 4, .bytes = {127, 0, 0, 1}};
+	const struct listener_spec specs[LISTENER_KIND_COUNT] = {
+		[LISTENER_EXPLICIT] = {service, ADDRESS_PLAN_EXPLICIT_PORT, false, false},
+		[LISTENER_TRANSPARENT] = {loopback, ADDRESS_PLAN_TRANSPARENT_PORT, false, true},
+		[LISTENER_DNS_UDP] = {service, ADDRESS_PLAN_DNS_PORT, true, false},
+		[LISTENER_DNS_TCP] = {service, ADDRESS_PLAN_DNS_PORT, false, false},
+	};
+	for (size_t kind = 0; kind < LISTENER_KIND_COUNT; kind++) {
+		int r = listener_open(&specs[kind], workers, g->listeners[kind], why);
+		if (r < 0)
+			return r;
+	}
+	g->workers = workers;
+	return 0;
+}
 
 /** What a sandbox can reach is in place before anything that it could reach. */
 static int gateway_build(struct gateway *g, unsigned workers, struct failure *why)
 {
 	const struct address service = address_plan_service();
+	const struct ruleset_doors doors = {.service = service};
 	g->namespace_fd = netns_create();
 	if (g->namespace_fd < 0)
 		return failure_errno(
@@ -35,7 +56,7 @@ static int gateway_build(struct gateway *g, unsigned workers, struct failure *wh
 	if (r == 0)
 		r = nft_open(RULESET_TABLE, &g->nft, why);
 	if (r == 0)
-		r = ruleset_load(g->nft, &service, ADDRESS_PLAN_EXPLICIT_PORT, why);
+		r = ruleset_load(g->nft, &doors, why);
 	if (r < 0)
 		return r;
 	fault_point("netd-rules");
@@ -45,10 +66,11 @@ static int gateway_build(struct gateway *g, unsigned workers, struct failure *wh
 	if (r == 0)
 		r = link_add_address(g->links, LINK_LOOPBACK_INDEX, &service, NULL, why);
 	if (r == 0)
-		r = listener_open(&service, ADDRESS_PLAN_EXPLICIT_PORT, workers, g->listeners, why);
+		r = link_add_capture_route(g->links, RULESET_CAPTURE_MARK, why);
+	if (r == 0)
+		r = gateway_listen(g, workers, why);
 	if (r < 0)
 		return r;
-	g->workers = workers;
 	fault_point("netd-listeners");
 	return 0;
 }
@@ -62,6 +84,10 @@ int gateway_open(unsigned workers, struct gateway **ret, struct failure *why)
 	if (g == NULL)
 		return failure_errno(why, -ENOMEM, "gateway");
 	g->namespace_fd = -1;
+	for (size_t kind = 0; kind < LISTENER_KIND_COUNT; kind++) {
+		for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++)
+			g->listeners[kind][i] = -1;
+	}
 	int r = gateway_build(g, workers, why);
 	if (r < 0) {
 		gateway_close(g);
@@ -75,18 +101,20 @@ void gateway_close(struct gateway *g)
 {
 	if (g == NULL)
 		return;
-	for (unsigned i = 0; i < g->workers; i++)
-		fd_close(&g->listeners[i]);
+	for (size_t kind = 0; kind < LISTENER_KIND_COUNT; kind++) {
+		for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++)
+			fd_close(&g->listeners[kind][i]);
+	}
 	link_close(g->links);
 	nft_close(g->nft);
 	fd_close(&g->namespace_fd);
 	free(g);
 }
 
-const int *gateway_listeners(const struct gateway *g, unsigned *ret_count)
+const int *gateway_listeners(const struct gateway *g, enum listener_kind kind, unsigned *ret_count)
 {
 	*ret_count = g->workers;
-	return g->listeners;
+	return g->listeners[kind];
 }
 
 /**

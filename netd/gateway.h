@@ -13,14 +13,14 @@
 struct gateway;
 
 /**
- * Make it and stay in it: settings, then rules, then lo, the service address and @workers
- * listeners. @return 0, or negative errno with a line that names the step.
+ * Make it and stay in it: settings, then rules, then lo, the service address and the listeners of
+ * @workers. @return 0, or negative errno with a line that names the step.
  */
 int gateway_open(unsigned workers, struct gateway **ret, struct failure *why);
 /** Accepts NULL. */
 void gateway_close(struct gateway *g);
-/** One a worker, borrowed. */
-const int *gateway_listeners(const struct gateway *g, unsigned *ret_count);
+/** Of one kind, one a worker, borrowed. */
+const int *gateway_listeners(const struct gateway *g, enum listener_kind kind, unsigned *ret_count);
 
 /**
  * Make a sandbox's network namespace, its cable and its identity, on a slot that nobody had

@@ -7,17 +7,20 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 
+#include <linux/fib_rules.h>
 #include <linux/if.h>
 #include <netlink/route/addr.h>
 #include <netlink/route/link.h>
 #include <netlink/route/link/veth.h>
 #include <netlink/route/neighbour.h>
 #include <netlink/route/route.h>
+#include <netlink/route/rule.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
-#define LINK_CARRIER_NS NS_PER_SEC
+#define LINK_CARRIER_NS    NS_PER_SEC
+#define LINK_CAPTURE_TABLE 100 /* any number that the kernel has no use for */
 
 struct link {
 	struct nl_sock *socket;
@@ -191,6 +194,52 @@ int link_add_default_route(
 	if (route != NULL)
 		rtnl_route_put(route);
 	return r < 0 ? link_failed(r, "add the route to the gateway", why) : 0;
+}
+
+/** "local default dev lo table LINK_CAPTURE_TABLE". @return libnl's error. */
+static int link_add_local_route(struct link *l)
+{
+	struct rtnl_route *route = rtnl_route_alloc();
+	struct nl_addr *anywhere = nl_addr_alloc(4);
+	struct rtnl_nexthop *hop = rtnl_route_nh_alloc();
+	int r = -NLE_NOMEM;
+	if (route != NULL && anywhere != NULL && hop != NULL) {
+		nl_addr_set_family(anywhere, AF_INET);
+		nl_addr_set_prefixlen(anywhere, 0);
+		rtnl_route_nh_set_ifindex(hop, LINK_LOOPBACK_INDEX);
+		rtnl_route_add_nexthop(route, ptr_take(hop)); /* the route frees it */
+		rtnl_route_set_table(route, LINK_CAPTURE_TABLE);
+		rtnl_route_set_scope(route, RT_SCOPE_HOST);
+		r = rtnl_route_set_family(route, AF_INET);
+		if (r >= 0)
+			r = rtnl_route_set_type(route, RTN_LOCAL);
+		if (r >= 0)
+			r = rtnl_route_set_dst(route, anywhere);
+		if (r >= 0)
+			r = rtnl_route_add(l->socket, route, NLM_F_EXCL);
+	}
+	if (hop != NULL)
+		rtnl_route_nh_free(hop);
+	nl_addr_put(anywhere);
+	if (route != NULL)
+		rtnl_route_put(route);
+	return r;
+}
+
+int link_add_capture_route(struct link *l, uint32_t mark, struct failure *why)
+{
+	struct rtnl_rule *rule = rtnl_rule_alloc();
+	int r = rule == NULL ? -NLE_NOMEM : link_add_local_route(l);
+	if (r >= 0) {
+		rtnl_rule_set_family(rule, AF_INET);
+		rtnl_rule_set_action(rule, FR_ACT_TO_TBL);
+		rtnl_rule_set_mark(rule, mark);
+		rtnl_rule_set_table(rule, LINK_CAPTURE_TABLE);
+		r = rtnl_rule_add(l->socket, rule, NLM_F_EXCL);
+	}
+	if (rule != NULL)
+		rtnl_rule_put(rule);
+	return r < 0 ? link_failed(r, "add the route of captured connections", why) : 0;
 }
 
 static int link_describe_end(struct rtnl_link *end, const char *name, int index,

@@ -26,7 +26,12 @@ int link_add_neighbour(struct link *l, int index, const struct address *address,
 int link_add_default_route(
 	struct link *l, int index, const struct address *via, struct failure *why);
 /**
- * * Wait until the kernel has noticed that a link has its carrier: until then it drops what the
+ * Packets with @mark are for this namespace itself, whatever their destination: a rule, and a table
+ * with one local route.
+ */
+int link_add_capture_route(struct link *l, uint32_t mark, struct failure *why);
+/**
+ * Wait until the kernel has noticed that a link has its carrier: until then it drops what the
  * link should send, and a refusal is lost. It is a matter of microseconds. @return 0, -ETIMEDOUT
  * after a second, other errors.
  */

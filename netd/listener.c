@@ -15,7 +15,7 @@ unsigned listener_worker(const struct address *sandbox, unsigned workers)
 	return (value >> 1) % workers;
 }
 
-/** The same formula for the kernel, over the IPv4 header's source address. */
+/** The same formula for the kernel, over the IPv4 header's source address; TCP and UDP alike. */
 static int listener_steer(int fd, unsigned workers)
 {
 	struct sock_filter steps[] = {
@@ -29,28 +29,33 @@ static int listener_steer(int fd, unsigned workers)
 	return r < 0 ? -errno : 0;
 }
 
-static int listener_make(const struct address *service, uint16_t port)
+static int listener_make(const struct listener_spec *spec)
 {
-	auto_fd fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int type = spec->datagram ? SOCK_DGRAM : SOCK_STREAM;
+	auto_fd fd = socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	struct sockaddr_storage where;
-	socklen_t len = address_to_sockaddr(service, port, &where);
+	socklen_t len = address_to_sockaddr(&spec->address, spec->port, &where);
 	int on = 1;
+	if (spec->transparent && setsockopt(fd, IPPROTO_IP, IP_TRANSPARENT, &on, sizeof(on)) < 0)
+		return -errno;
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0 ||
-		bind(fd, (struct sockaddr *)&where, len) < 0 || listen(fd, LISTENER_BACKLOG) < 0)
+		bind(fd, (struct sockaddr *)&where, len) < 0)
+		return -errno;
+	if (!spec->datagram && listen(fd, LISTENER_BACKLOG) < 0)
 		return -errno;
 	return fd_take(&fd);
 }
 
-int listener_open(const struct address *service, uint16_t port, unsigned workers, int *ret_fds,
-	struct failure *why)
+int listener_open(
+	const struct listener_spec *spec, unsigned workers, int *ret_fds, struct failure *why)
 {
 	int r = 0;
 	unsigned made = 0;
-	/* a socket's number in its group is the order of listen() */
+	/* a socket's number in its group is the order of listen(), of bind() where there is none */
 	for (; made < workers; made++) {
-		r = listener_make(service, port);
+		r = listener_make(spec);
 		if (r < 0) {
 			failure_errno(why, r, "can't listen for the proxy in the gateway");
 			break;

@@ -19,11 +19,11 @@
 
 static int probe_filter(struct failure *why)
 {
-	const struct address service = address_plan_service();
+	const struct ruleset_doors doors = {.service = address_plan_service()};
 	struct nft *n = NULL;
 	int r = nft_open(RULESET_TABLE, &n, why);
 	if (r == 0)
-		r = ruleset_load(n, &service, ADDRESS_PLAN_EXPLICIT_PORT, why);
+		r = ruleset_load(n, &doors, why);
 	nft_close(n);
 	return r;
 }

@@ -6,6 +6,7 @@
 #include "netd/ruleset.h"
 
 #include "common/cleanup.h"
+#include "netd/address_plan.h"
 
 #include <netinet/in.h>
 
@@ -19,7 +20,11 @@
 #define SET_SANDBOXES   "sandboxes"
 #define SET_REFUSALS    "refusals"
 #define SET_CONNECTIONS "connections"
+#define SET_QUESTIONS   "questions"
 #define CHAIN_REFUSE    "refuse"
+
+/** Ports of the service address where a TCP listener is. */
+static const uint16_t tcp_ports[] = {ADDRESS_PLAN_EXPLICIT_PORT, ADDRESS_PLAN_DNS_PORT};
 
 /** A class of refused packets: the chain that counts it, and its set of counters. */
 struct ruleset_class {
@@ -69,6 +74,11 @@ static void ruleset_sets(struct nft *n)
 			.state = NFT_STATE_LIMIT,
 			.rate = RULESET_CONNECTIONS_PER_SECOND,
 			.burst = RULESET_CONNECTIONS_BURST});
+	nft_add_set(n,
+		&(struct nft_set){.name = SET_QUESTIONS,
+			.state = NFT_STATE_LIMIT,
+			.rate = RULESET_QUESTIONS_PER_SECOND,
+			.burst = RULESET_QUESTIONS_BURST});
 	for (size_t i = 0; i < array_size(classes); i++)
 		nft_add_set(
 			n, &(struct nft_set){.name = classes[i].set, .state = NFT_STATE_COUNTER});
@@ -146,7 +156,14 @@ static void ruleset_match_service(struct nft *n, const struct cidr *service, uin
 	nft_match_destination_ports(n, port, port);
 }
 
-/** The one door: new connections within the sandbox's limit, and what belongs to them. */
+static void ruleset_match_question(struct nft *n, const struct cidr *service)
+{
+	nft_match_destination(n, service, true);
+	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_UDP, true);
+	nft_match_destination_ports(n, ADDRESS_PLAN_DNS_PORT, ADDRESS_PLAN_DNS_PORT);
+}
+
+/** A TCP door: new connections within the sandbox's limit, and what belongs to them. */
 static void ruleset_service(struct nft *n, const struct cidr *service, uint16_t port)
 {
 	const uint8_t flags = TH_FIN | TH_SYN | TH_RST | TH_ACK;
@@ -160,6 +177,16 @@ static void ruleset_service(struct nft *n, const struct cidr *service, uint16_t 
 	nft_rule_begin(n, "prerouting");
 	ruleset_match_service(n, service, port);
 	nft_match_tcp_flags(n, TH_SYN, 0);
+	nft_do_accept(n);
+	nft_rule_end(n);
+}
+
+/** The proxy's own DNS: it answers from policy alone. */
+static void ruleset_questions(struct nft *n, const struct cidr *service)
+{
+	nft_rule_begin(n, "prerouting");
+	ruleset_match_question(n, service);
+	nft_match_set(n, SET_QUESTIONS, true);
 	nft_do_accept(n);
 	nft_rule_end(n);
 }
@@ -192,22 +219,40 @@ static void ruleset_destinations(struct nft *n, const struct cidr *service)
 	nft_rule_end(n);
 }
 
-/** Only the door's own replies and refusals leave. */
-static void ruleset_replies(struct nft *n, const struct cidr *service, uint16_t port)
+/** The doors' own replies. */
+static void ruleset_replies(struct nft *n, const struct cidr *service)
 {
+	for (size_t i = 0; i < array_size(tcp_ports); i++) {
+		nft_rule_begin(n, "input");
+		nft_match_set(n, SET_SANDBOXES, true);
+		ruleset_match_service(n, service, tcp_ports[i]);
+		nft_do_accept(n);
+		nft_rule_end(n);
+
+		nft_rule_begin(n, "output");
+		nft_match_source(n, &service->base);
+		nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_TCP, true);
+		nft_match_source_port(n, tcp_ports[i]);
+		nft_do_accept(n);
+		nft_rule_end(n);
+	}
 	nft_rule_begin(n, "input");
 	nft_match_set(n, SET_SANDBOXES, true);
-	ruleset_match_service(n, service, port);
+	ruleset_match_question(n, service);
 	nft_do_accept(n);
 	nft_rule_end(n);
 
 	nft_rule_begin(n, "output");
 	nft_match_source(n, &service->base);
-	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_TCP, true);
-	nft_match_source_port(n, port);
+	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_UDP, true);
+	nft_match_source_port(n, ADDRESS_PLAN_DNS_PORT);
 	nft_do_accept(n);
 	nft_rule_end(n);
+}
 
+/** Beside replies only refusals leave. */
+static void ruleset_refusals_leave(struct nft *n)
+{
 	nft_rule_begin(n, "output");
 	nft_match_meta_u8(n, NFT_META_NFPROTO, NFPROTO_IPV4, true);
 	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_TCP, true);
@@ -223,17 +268,20 @@ static void ruleset_replies(struct nft *n, const struct cidr *service, uint16_t 
 	nft_rule_end(n);
 }
 
-int ruleset_load(struct nft *n, const struct address *service, uint16_t port, struct failure *why)
+int ruleset_load(struct nft *n, const struct ruleset_doors *doors, struct failure *why)
 {
-	const struct cidr door = {.base = *service, .bits = 32};
+	const struct cidr service = {.base = doors->service, .bits = 32};
 	nft_add_table(n, false);
 	ruleset_sets(n);
 	ruleset_chains(n);
 	ruleset_refusal(n);
 	ruleset_identity(n);
-	ruleset_service(n, &door, port);
-	ruleset_destinations(n, &door);
-	ruleset_replies(n, &door, port);
+	for (size_t i = 0; i < array_size(tcp_ports); i++)
+		ruleset_service(n, &service, tcp_ports[i]);
+	ruleset_questions(n, &service);
+	ruleset_destinations(n, &service);
+	ruleset_replies(n, &service);
+	ruleset_refusals_leave(n);
 	return nft_commit(n, why);
 }
 
@@ -243,6 +291,7 @@ int ruleset_admit(struct nft *n, const struct nft_key *sandbox, struct failure *
 		nft_add_element(n, classes[i].set, sandbox);
 	nft_add_element(n, SET_REFUSALS, sandbox);
 	nft_add_element(n, SET_CONNECTIONS, sandbox);
+	nft_add_element(n, SET_QUESTIONS, sandbox);
 	nft_add_element(n, SET_SANDBOXES, sandbox);
 	return nft_commit(n, why);
 }
@@ -250,6 +299,7 @@ int ruleset_admit(struct nft *n, const struct nft_key *sandbox, struct failure *
 int ruleset_evict(struct nft *n, const struct nft_key *sandbox, struct failure *why)
 {
 	nft_remove_element(n, SET_SANDBOXES, sandbox);
+	nft_remove_element(n, SET_QUESTIONS, sandbox);
 	nft_remove_element(n, SET_CONNECTIONS, sandbox);
 	nft_remove_element(n, SET_REFUSALS, sandbox);
 	for (size_t i = 0; i < array_size(classes); i++)

@@ -17,15 +17,25 @@
  */
 #define RULESET_REFUSALS_PER_SECOND 10000U
 #define RULESET_REFUSALS_BURST      65536U
-/** New connections to the proxy from one sandbox; what is beyond is reset. */
+/** New connections of one sandbox, at every door; what is beyond is reset. */
 #define RULESET_CONNECTIONS_PER_SECOND 2000U
 #define RULESET_CONNECTIONS_BURST      4000U
+/** Questions by UDP to the proxy's DNS from one sandbox; what is beyond is refused. */
+#define RULESET_QUESTIONS_PER_SECOND 2000U
+#define RULESET_QUESTIONS_BURST      4000U
+/** Of a connection that goes to the transparent door: what the routing rule looks for. */
+#define RULESET_CAPTURE_MARK 1U
+
+/** Where the proxy listens, and what leads there. */
+struct ruleset_doors {
+	struct address service;
+};
 
 /**
  * Load it into the namespace of @n's socket, in one batch. Nobody is admitted yet. @return 0 or
  * negative errno.
  */
-int ruleset_load(struct nft *n, const struct address *service, uint16_t port, struct failure *why);
+int ruleset_load(struct nft *n, const struct ruleset_doors *doors, struct failure *why);
 /**
  * From now on packets of this interface and source are a sandbox's; its counters start at 0. One
  * batch.

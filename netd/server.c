@@ -52,15 +52,20 @@ static bool message_is(const union server_message *m, int len, enum message_kind
 
 static int server_tell_proxy(struct server *s, struct failure *why)
 {
-	int fds[MESSAGE_WORKERS_MAX + 1];
-	unsigned count;
-	const int *listeners = gateway_listeners(s->gateway, &count);
-	memcpy(fds, listeners, count * sizeof(fds[0]));
-	size_t total = count;
+	int fds[LISTENER_KIND_COUNT * MESSAGE_WORKERS_MAX + 1];
+	unsigned count = 0;
+	size_t total = 0;
+	for (size_t kind = 0; kind < LISTENER_KIND_COUNT; kind++) {
+		const int *listeners =
+			gateway_listeners(s->gateway, (enum listener_kind)kind, &count);
+		memcpy(fds + total, listeners, count * sizeof(fds[0]));
+		total += count;
+	}
 	if (s->guard != NULL)
 		fds[total++] = nft_fd(s->guard);
 	const struct message_listeners message = {.header = {.kind = MESSAGE_LISTENERS},
 		.count = count,
+		.kinds = LISTENER_KIND_COUNT,
 		.has_guard = s->guard != NULL};
 	int r = channel_send(s->proxy_fd, &message, sizeof(message), fds, total);
 	return r < 0 ? failure_errno(why, r, "can't hand the listeners to the proxy") : 0;

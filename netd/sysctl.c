@@ -32,6 +32,10 @@ static const struct sysctl_setting gateway_settings[] = {
 	{"icmp_ratelimit", "0"},
 	{"icmp_ratemask", "0"},
 	{"ip_nonlocal_bind", "0"},
+	/* DNS listens at 53 without one more capability: nobody else makes sockets here */
+	{"ip_unprivileged_port_start", "53"},
+	/* a queue of half-open connections that is full keeps nobody out */
+	{"tcp_syncookies", "1"},
 	/* neighbours are permanent entries: ARP teaches the gateway nothing */
 	{"conf/all/arp_ignore", "8"},
 };

@@ -207,7 +207,7 @@ static int start_send(struct alone *a, struct start_parts *p, struct failure *wh
 	memcpy(m->policy_signer, a->policy.bundle.signer.key_id,
 		sizeof(a->policy.bundle.signer.key_id));
 	struct message_listeners listeners = {
-		.header = {.kind = MESSAGE_LISTENERS}, .count = m->workers};
+		.header = {.kind = MESSAGE_LISTENERS}, .count = m->workers, .kinds = 1};
 	struct message_sandbox sandbox = {.header = {.kind = MESSAGE_SANDBOX_ADD}};
 	int r = slice_copy(slice_of(a->options->profile), m->profile, sizeof(m->profile));
 	if (r == 0)

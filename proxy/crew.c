@@ -43,7 +43,8 @@ void crew_init(struct crew *c)
 		c->ring_fds[i] = -1;
 		c->budget_fds[i] = -1;
 		c->commit_fds[i] = -1;
-		c->explicit_fds[i] = -1;
+		for (size_t kind = 0; kind < LISTENER_KIND_COUNT; kind++)
+			c->listener_fds[kind][i] = -1;
 		c->keeper_ends[i][0] = -1;
 		c->keeper_ends[i][1] = -1;
 		member_init(&c->worker[i]);
@@ -69,7 +70,8 @@ void crew_fini(struct crew *c)
 		fd_close(&c->ring_fds[i]);
 		fd_close(&c->budget_fds[i]);
 		fd_close(&c->commit_fds[i]);
-		fd_close(&c->explicit_fds[i]);
+		for (size_t kind = 0; kind < LISTENER_KIND_COUNT; kind++)
+			fd_close(&c->listener_fds[kind][i]);
 		fd_close(&c->keeper_ends[i][0]);
 		fd_close(&c->keeper_ends[i][1]);
 		member_fini(&c->worker[i]);
@@ -200,7 +202,10 @@ static int worker_child(struct crew *c, unsigned index, int channel_fd)
 		.keeper_fd = c->keeper_ends[index][0],
 		.recorder_fd = c->wake[1],
 		.commit_fd = c->commit_fds[index],
-		.explicit_fd = c->explicit_fds[index],
+		.explicit_fd = c->listener_fds[LISTENER_EXPLICIT][index],
+		.transparent_fd = c->listener_fds[LISTENER_TRANSPARENT][index],
+		.dns_udp_fd = c->listener_fds[LISTENER_DNS_UDP][index],
+		.dns_tcp_fd = c->listener_fds[LISTENER_DNS_TCP][index],
 		.guard_fd = c->guard_fd,
 		.ca_bundle_fd = c->ca_bundle_fd,
 		.upstream_ca_fd = c->upstream_ca_fd,
@@ -213,8 +218,8 @@ static int worker_child(struct crew *c, unsigned index, int channel_fd)
 		.start = &c->start,
 		.instance = c->instance};
 	int keep[] = {context.channel_fd, context.keeper_fd, context.recorder_fd, context.commit_fd,
-		context.explicit_fd, context.guard_fd, context.ca_bundle_fd,
-		context.upstream_ca_fd};
+		context.explicit_fd, context.transparent_fd, context.dns_udp_fd, context.dns_tcp_fd,
+		context.guard_fd, context.ca_bundle_fd, context.upstream_ca_fd};
 	struct failure why = {0};
 	if (context.ring == NULL)
 		(void)failure_set(&why, -EBADMSG, "proxy: a ring of the audit log is not one");

@@ -47,10 +47,10 @@ struct crew {
 	int metrics_fd;                     /* where the worker counts; -1: nobody wants to know */
 	int ca_fd, ca_key_fd, audit_key_fd; /* until the keeper has them; -1: there is none */
 	int attest_ends[2];                 /* the recorder's, the keeper's */
-	int explicit_fds[MESSAGE_WORKERS_MAX];
-	int keeper_ends[MESSAGE_WORKERS_MAX][2]; /* the worker's, the keeper's */
-	int commit_fds[MESSAGE_WORKERS_MAX];     /* by which the recorder wakes workers */
-	int wake[2];                             /* of the recorder: read end, write end */
+	int listener_fds[LISTENER_KIND_COUNT][MESSAGE_WORKERS_MAX]; /* -1: there is none */
+	int keeper_ends[MESSAGE_WORKERS_MAX][2];                    /* the worker's, the keeper's */
+	int commit_fds[MESSAGE_WORKERS_MAX]; /* by which the recorder wakes workers */
+	int wake[2];                         /* of the recorder: read end, write end */
 	char instance[CREW_INSTANCE_BYTES];
 	struct crew_member keeper;
 	struct crew_member recorder;

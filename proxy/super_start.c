@@ -123,14 +123,18 @@ int super_take_listeners(const struct message_listeners *message, const int *fds
 {
 	int own[CHANNEL_FDS_MAX];
 	memcpy(own, fds, fd_count * sizeof(own[0]));
-	if (message->count != crew->workers || crew->explicit_fds[0] >= 0 ||
-		fd_count != (size_t)message->count + (message->has_guard != 0)) {
+	size_t kinds = message->kinds;
+	if (message->count != crew->workers || crew->listener_fds[LISTENER_EXPLICIT][0] >= 0 ||
+		(kinds != 1 && kinds != LISTENER_KIND_COUNT) ||
+		fd_count != kinds * crew->workers + (message->has_guard != 0)) {
 		close_all(own, fd_count);
 		return failure_set(why, -EPROTO, "proxy: malformed listeners message");
 	}
-	for (unsigned i = 0; i < crew->workers; i++)
-		crew->explicit_fds[i] = own[i];
+	for (size_t kind = 0; kind < kinds; kind++) {
+		for (unsigned i = 0; i < crew->workers; i++)
+			crew->listener_fds[kind][i] = own[kind * crew->workers + i];
+	}
 	if (message->has_guard != 0)
-		crew->guard_fd = own[crew->workers];
+		crew->guard_fd = own[kinds * crew->workers];
 	return 0;
 }

@@ -19,11 +19,13 @@ struct worker_context {
 	int keeper_fd;  /* seqpacket to the keeper: keeper.h */
 	int recorder_fd; /* one byte wakes the recorder after a line entered the ring; non-blocking */
 	int commit_fd;   /* eventfd: the recorder says that more of the ring is on the disk */
-	int explicit_fd;    /* listening socket in the gateway namespace */
-	int guard_fd;       /* held only so that the dial guard lives; -1 without one */
-	int ca_bundle_fd;   /* PEM roots of the system */
-	int upstream_ca_fd; /* more PEM roots, or -1 */
-	struct slice hosts; /* text of --hosts: "ADDR NAME..." lines; empty without */
+	int explicit_fd;            /* listening socket in the gateway namespace */
+	int transparent_fd;         /* likewise, of captured connections; -1: the proxy is alone */
+	int dns_udp_fd, dns_tcp_fd; /* of the proxy's own DNS, non-blocking; -1 as before */
+	int guard_fd;               /* held only so that the dial guard lives; -1 without one */
+	int ca_bundle_fd;           /* PEM roots of the system */
+	int upstream_ca_fd;         /* more PEM roots, or -1 */
+	struct slice hosts;         /* text of --hosts: "ADDR NAME..." lines; empty without */
 	struct audit_ring *ring;
 	struct budget *budget;
 	struct metrics *metrics;                 /* NULL: counted, and seen by nobody */

@@ -47,7 +47,7 @@ def enter_host_namespace(uid):
     check(libc.unshare(CLONE_NEWNET))
 
 
-def receive(channel, fds_max=16):
+def receive(channel, fds_max=40):
     """One message and its descriptors; (b"", []) at the end of the channel."""
     data, ancillary, _, _ = channel.recvmsg(65536, socket.CMSG_SPACE(4 * fds_max))
     fds = array.array("i")
@@ -76,7 +76,7 @@ class Netd:
         self.proxy, proxy_far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for channel in (self.launcher, self.proxy):
             channel.settimeout(WATCHDOG_S)
-        self.listeners = []
+        self.listeners, self.transparent, self.dns_udp, self.dns_tcp = [], [], [], []
         self.guard_fd = None
         far = [os.dup(launcher_far.fileno()), os.dup(proxy_far.fileno())]
 
@@ -110,10 +110,12 @@ class Netd:
     def accept_listeners(self):
         data, fds = receive(self.proxy)
         assert kind_of(data) == LISTENERS, self.failure()
-        count, has_guard = struct.unpack_from("=II", data, 8)
-        assert len(fds) == count + has_guard
-        self.listeners = [socket.socket(fileno=fd) for fd in fds[:count]]
-        self.guard_fd = fds[count] if has_guard else None
+        count, kinds, has_guard = struct.unpack_from("=III", data, 8)
+        assert kinds == 4 and len(fds) == kinds * count + has_guard
+        doors = [socket.socket(fileno=fd) for fd in fds[:kinds * count]]
+        self.listeners, self.transparent, self.dns_udp, self.dns_tcp = (doors[n * count:(n + 1) * count]
+                                                                       for n in range(kinds))
+        self.guard_fd = fds[kinds * count] if has_guard else None
         return self.listeners
 
     def failure(self):
@@ -154,7 +156,7 @@ class Netd:
         return dict(zip(CLASSES, struct.unpack_from("=7Q", data, 8)))
 
     def end(self):
-        for channel in (self.launcher, self.proxy, *self.listeners):
+        for channel in (self.launcher, self.proxy, *self.listeners, *self.transparent, *self.dns_udp, *self.dns_tcp):
             channel.close()
         if self.guard_fd is not None:
             os.close(self.guard_fd)

@@ -149,7 +149,7 @@ def probe_shape():
 
 def probe_tcp():
     service, port = proxy()
-    places = [(gateway_address(), 1), (gateway_address(), 22), (gateway_address(), port), (service, 53), (service, 80),
+    places = [(gateway_address(), 1), (gateway_address(), 22), (gateway_address(), port), (service, 853), (service, 80),
               (service, port + 1), ("127.0.0.1", 22), ("127.0.0.2", 80), ("10.0.0.1", 22), ("10.0.2.2", 22), ("10.200.0.1", 443),
               ("172.16.0.1", 443), ("192.168.50.1", 22), ("192.168.1.1", 443), ("169.254.169.254", 80), ("169.254.1.1", 80),
               ("100.64.0.1", 443), ("198.18.0.1", 443), ("203.0.113.1", 22), ("203.0.113.10", 80), ("203.0.113.10", 443),
@@ -163,7 +163,7 @@ def probe_tcp6():
 
 def probe_udp():
     service, _ = proxy()
-    places = [(service, 53), (gateway_address(), 53), ("203.0.113.53", 53), ("203.0.113.10", 443), ("203.0.113.10", 123),
+    places = [(service, 853), (gateway_address(), 53), ("203.0.113.53", 53), ("203.0.113.10", 443), ("203.0.113.10", 123),
               ("8.8.8.8", 53), ("10.0.0.9", 9999), ("169.254.169.254", 53), ("5.6.7.8", 5353)]
     return {f"{address}:{number}": try_udp(address, number) for address, number in places}
 

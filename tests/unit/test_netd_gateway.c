@@ -104,7 +104,7 @@ static int connect_outcome(const struct tenant *t, const struct address *to, uin
 static struct address accept_at(struct gateway *g, unsigned worker)
 {
 	unsigned count;
-	const int *listeners = gateway_listeners(g, &count);
+	const int *listeners = gateway_listeners(g, LISTENER_EXPLICIT, &count);
 	struct pollfd wait = {.fd = listeners[worker], .events = POLLIN};
 	assert_int_equal(poll(&wait, 1, WAIT_MS), 1);
 	struct sockaddr_storage peer;
@@ -120,7 +120,7 @@ static struct address accept_at(struct gateway *g, unsigned worker)
 static void assert_nobody_waits(struct gateway *g)
 {
 	unsigned count;
-	const int *listeners = gateway_listeners(g, &count);
+	const int *listeners = gateway_listeners(g, LISTENER_EXPLICIT, &count);
 	for (unsigned i = 0; i < count; i++) {
 		struct pollfd wait = {.fd = listeners[i], .events = POLLIN};
 		assert_int_equal(poll(&wait, 1, 0), 0);

@@ -47,11 +47,12 @@ static void neighbouring_slots_take_turns(void **state)
 static void an_address_that_is_not_there_leaves_nothing_open(void **state)
 {
 	(void)state;
-	const struct address elsewhere = {.family = 4, .bytes = {203, 0, 113, 1}};
+	const struct listener_spec elsewhere = {
+		.address = {.family = 4, .bytes = {203, 0, 113, 1}}, .port = 3128};
 	struct failure why = {0};
 	int fds[4];
 	int next = fcntl(0, F_DUPFD, 0); /* the lowest free number */
-	assert_int_equal(listener_open(&elsewhere, 3128, 4, fds, &why), -EADDRNOTAVAIL);
+	assert_int_equal(listener_open(&elsewhere, 4, fds, &why), -EADDRNOTAVAIL);
 	assert_string_equal(why.text,
 		"can't listen for the proxy in the gateway: Cannot assign requested address");
 	int after = fcntl(0, F_DUPFD, 0);

@@ -223,7 +223,8 @@ static void send_start(struct rig *rig, const char *rule)
 
 static void send_listeners(struct rig *rig)
 {
-	struct message_listeners m = {.header = {.kind = MESSAGE_LISTENERS}, .count = rig->workers};
+	struct message_listeners m = {
+		.header = {.kind = MESSAGE_LISTENERS}, .count = rig->workers, .kinds = 1};
 	int fds[MESSAGE_WORKERS_MAX];
 	for (unsigned i = 0; i < rig->workers; i++)
 		fds[i] = listener();
