@@ -51,6 +51,9 @@
 #define BUDGET_COUNTERS_MAX  65536 /* rules in use, of all sandboxes of a worker */
 #define BUDGET_SANDBOXES_MAX 4096  /* of a worker */
 
+/* DNS */
+#define SYNTHETIC_NAMES_MAX 512 /* addresses of one sandbox */
+
 /** Deadlines and counts that a setting changes; one copy a worker, constant once it runs. */
 struct limits {
 	uint32_t connections;   /* of one sandbox at once */

@@ -1,6 +1,6 @@
 proxy_SOURCES :=
 proxy_SOURCES += proxy/attest.c proxy/body.c proxy/body_write.c proxy/http1_head.c proxy/http1_request.c proxy/http1_response.c proxy/http1_write.c
-proxy_SOURCES += proxy/denial.c proxy/metrics.c proxy/budget.c proxy/budget_table.c
+proxy_SOURCES += proxy/denial.c proxy/metrics.c proxy/budget.c proxy/budget_table.c proxy/synthetic.c
 proxy_SOURCES += proxy/leaf.c proxy/leaf_ca.c proxy/leaf_cache.c proxy/leaf_key.c
 proxy_SOURCES += proxy/tls_context.c proxy/tls_fault.c proxy/tls_hello.c proxy/tls_session.c proxy/tls_socket.c
 proxy_SOURCES += proxy/limits.c proxy/stream.c proxy/resolve.c proxy/guard.c proxy/dial.c proxy/keeper_client.c proxy/ident.c
