@@ -11,6 +11,7 @@
 #include "proxy/keeper.h"
 #include "proxy/metrics.h"
 #include "proxy/recorder.h"
+#include "proxy/synthetic.h"
 #include "proxy/worker.h"
 
 #include <fcntl.h>
@@ -42,6 +43,7 @@ void crew_init(struct crew *c)
 	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++) {
 		c->ring_fds[i] = -1;
 		c->budget_fds[i] = -1;
+		c->synthetic_fds[i] = -1;
 		c->commit_fds[i] = -1;
 		for (size_t kind = 0; kind < LISTENER_KIND_COUNT; kind++)
 			c->listener_fds[kind][i] = -1;
@@ -69,6 +71,7 @@ void crew_fini(struct crew *c)
 	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++) {
 		fd_close(&c->ring_fds[i]);
 		fd_close(&c->budget_fds[i]);
+		fd_close(&c->synthetic_fds[i]);
 		fd_close(&c->commit_fds[i]);
 		for (size_t kind = 0; kind < LISTENER_KIND_COUNT; kind++)
 			fd_close(&c->listener_fds[kind][i]);
@@ -97,6 +100,9 @@ int crew_open(struct crew *c, struct failure *why)
 		r = c->budget_fds[i] = budget_create();
 		if (r < 0)
 			return failure_errno(why, r, "proxy: memory for budgets");
+		r = c->synthetic_fds[i] = synthetic_create();
+		if (r < 0)
+			return failure_errno(why, r, "proxy: memory for synthetic addresses");
 		c->commit_fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (c->commit_fds[i] < 0)
 			return failure_errno(why, -errno, "proxy: eventfd");
@@ -212,6 +218,7 @@ static int worker_child(struct crew *c, unsigned index, int channel_fd)
 		.hosts = buf_slice(&c->hosts),
 		.ring = audit_ring_map(c->ring_fds[index]),
 		.budget = budget_open(c->budget_fds[index]),
+		.synthetic = synthetic_open(c->synthetic_fds[index]),
 		.metrics = metrics_open(c->metrics_fd),
 		.policy = ptr_take(c->policy),
 		.policy_origin = c->policy_origin,
@@ -223,10 +230,10 @@ static int worker_child(struct crew *c, unsigned index, int channel_fd)
 	struct failure why = {0};
 	if (context.ring == NULL)
 		(void)failure_set(&why, -EBADMSG, "proxy: a ring of the audit log is not one");
-	else if (context.budget == NULL || context.metrics == NULL)
-		(void)failure_set(&why, -ENOMEM, "proxy: memory for budgets and metrics");
-	if (context.ring == NULL || context.budget == NULL || context.metrics == NULL ||
-		!child_enter(CONFINE_WORKER, keep, array_size(keep), &why)) {
+	else if (context.budget == NULL || context.synthetic == NULL || context.metrics == NULL)
+		(void)failure_set(
+			&why, -ENOMEM, "proxy: memory for budgets, addresses and metrics");
+	if (why.code != 0 || !child_enter(CONFINE_WORKER, keep, array_size(keep), &why)) {
 		message_send_failed(channel_fd, why.code, why.text);
 		return 1;
 	}

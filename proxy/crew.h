@@ -41,7 +41,8 @@ struct crew {
 	int segment_fd, next_fd;     /* next_fd: in which the recorder is to go on; -1 */
 	int ca_bundle_fd, upstream_ca_fd, guard_fd;
 	int ring_fds[MESSAGE_WORKERS_MAX];
-	int budget_fds[MESSAGE_WORKERS_MAX]; /* what a worker's successor must find as it was */
+	int budget_fds[MESSAGE_WORKERS_MAX];    /* what a worker's successor must find as it was */
+	int synthetic_fds[MESSAGE_WORKERS_MAX]; /* likewise */
 	int own_ring_fd; /* super's, as the rings of workers are; -1: it has nothing to record */
 	struct audit_ring *own_ring;
 	int metrics_fd;                     /* where the worker counts; -1: nobody wants to know */

@@ -27,6 +27,7 @@ static void sandbox_forget(struct worker *w, struct sandbox *s)
 	unsigned budget = s->budget;
 	sandbox_end(s);
 	budget_remove_sandbox(w->context->budget, budget);
+	synthetic_remove_sandbox(w->context->synthetic, budget);
 }
 
 /** @return 0 with its predecessor at this address, unlinked, in *ret_old. */
@@ -37,9 +38,11 @@ static int sandbox_place(struct worker *w, const struct message_sandbox *message
 	int r = budget_add_sandbox(w->context->budget, message->sandbox_id, &budget);
 	if (r == 0)
 		r = ident_add(&w->ident, message, profile, ret_old);
-	if (r == 0)
-		ident_find(&w->ident, &message->address)->budget = budget;
-	return r;
+	if (r < 0)
+		return r;
+	ident_find(&w->ident, &message->address)->budget = budget;
+	synthetic_add_sandbox(w->context->synthetic, budget, message->sandbox_id);
+	return 0;
 }
 
 static void sandbox_add(struct worker *w, struct message_sandbox *message)

@@ -11,6 +11,7 @@
 #include "proxy/budget.h"
 #include "proxy/limits.h"
 #include "proxy/metrics.h"
+#include "proxy/synthetic.h"
 
 /** Borrowed by worker_run(); made by super, which keeps what a restarted worker needs again. */
 struct worker_context {
@@ -28,9 +29,10 @@ struct worker_context {
 	struct slice hosts;         /* text of --hosts: "ADDR NAME..." lines; empty without */
 	struct audit_ring *ring;
 	struct budget *budget;
-	struct metrics *metrics;                 /* NULL: counted, and seen by nobody */
-	struct policy *policy;                   /* taken over */
-	uint32_t policy_origin;                  /* enum message_policy_origin */
+	struct synthetic *synthetic; /* addresses that stand for names of its sandboxes */
+	struct metrics *metrics;     /* NULL: counted, and seen by nobody */
+	struct policy *policy;       /* taken over */
+	uint32_t policy_origin;      /* enum message_policy_origin */
 	const struct message_proxy_start *start; /* resolvers */
 	const struct limits *limits;             /* NULL: limits_default() */
 	const char *instance; /* short id of this run or service life, for connection ids */

@@ -59,6 +59,7 @@ struct lab_world {
 	char ca_pem[LAB_PEM_BYTES];
 	struct audit_ring *ring;
 	int budget_fd; /* what rules grant and what was used of it */
+	int synthetic_fd;
 	struct policy *policy;
 	struct buf bundle;
 	struct buf events; /* lines drained so far */
@@ -175,11 +176,16 @@ static inline void lab_worker(struct lab_world *w, const struct lab_options *o, 
 			.hosts = slice_of(o->hosts),
 			.ring = w->ring,
 			.budget = budget_open(w->budget_fd),
+			.synthetic = synthetic_open(w->synthetic_fd),
+			.transparent_fd = -1,
+			.dns_udp_fd = -1,
+			.dns_tcp_fd = -1,
 			.policy = w->policy,
 			.start = &start,
 			.instance = "test"};
 		int status = worker_run(&context);
 		budget_close(context.budget);
+		synthetic_close(context.synthetic);
 		_exit(lab_leaks(status));
 	}
 	fd_close(&ca_fd);
@@ -217,6 +223,8 @@ static inline void lab_begin(struct lab_world *w, const struct lab_options *o)
 	lab_policy(w, o);
 	w->budget_fd = budget_create();
 	assert_true(w->budget_fd >= 0);
+	w->synthetic_fd = synthetic_create();
+	assert_true(w->synthetic_fd >= 0);
 	assert_int_equal(pipe2(w->wake, O_CLOEXEC | O_NONBLOCK), 0);
 	w->commit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	assert_true(w->commit_fd >= 0);
@@ -277,6 +285,7 @@ static inline void world_free(struct lab_world *w)
 	fd_close(&w->wake[1]);
 	fd_close(&w->commit_fd);
 	fd_close(&w->budget_fd);
+	fd_close(&w->synthetic_fd);
 	audit_ring_free(w->ring);
 	policy_free(w->policy);
 	buf_fini(&w->bundle);
