@@ -85,7 +85,10 @@ static enum reason judge_address(
 static void judge(const struct profile *p, const struct recorded *r, struct policy_verdict *ret)
 {
 	const struct policy_question *q = &r->question;
-	policy_decide_host(p, q, ret);
+	if (r->connect)
+		(void)policy_decide_tunnel(p, q, ret); /* of either scheme */
+	else
+		policy_decide_host(p, q, ret);
 	if (!reason_allows(ret->reason))
 		return;
 	enum policy_transport transport = ret->rule->transport;

@@ -121,10 +121,13 @@ static void decide(const struct profile *p, const struct policy_ask *ask,
 		answer(ask->refused, ask->why, ret);
 		return;
 	}
+	if (ask->connect) {
+		(void)policy_decide_tunnel(p, q, ret); /* of either scheme */
+		return;
+	}
 	if (ask->tunnel) {
 		policy_decide_host(p, q, ret);
-		if (ask->connect || !reason_allows(ret->reason) ||
-			ret->rule->transport == POLICY_SPLICE)
+		if (!reason_allows(ret->reason) || ret->rule->transport == POLICY_SPLICE)
 			return; /* what a splice carries is not judged */
 		if (ret->rule->transport == POLICY_TCP) {
 			answer(REASON_DENY_PROTOCOL, "a tcp rule carries anything but TLS and HTTP",

@@ -332,6 +332,23 @@ void policy_decide_host(
 	decide(p, &s, ret);
 }
 
+enum policy_scheme policy_decide_tunnel(
+	const struct profile *p, const struct policy_question *q, struct policy_verdict *ret)
+{
+	struct policy_question asked = *q;
+	struct policy_verdict plain;
+	asked.scheme = POLICY_SCHEME_HTTPS;
+	policy_decide_host(p, &asked, ret);
+	if (ret->reason == REASON_ALLOW_RULE || ret->reason == REASON_ALLOW_SPLICE)
+		return POLICY_SCHEME_HTTPS;
+	asked.scheme = POLICY_SCHEME_HTTP;
+	policy_decide_host(p, &asked, &plain);
+	if (plain.reason != REASON_ALLOW_RULE)
+		return POLICY_SCHEME_HTTPS; /* observed, or refused: by what is said of https */
+	*ret = plain;
+	return POLICY_SCHEME_HTTP;
+}
+
 void policy_decide(
 	const struct profile *p, const struct policy_question *q, struct policy_verdict *ret)
 {

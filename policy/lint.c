@@ -77,7 +77,10 @@ void lint_policy(
 static void observe_in(const struct profile *p, const struct policy_question *q, bool connect)
 {
 	struct policy_verdict v;
-	policy_decide_host(p, q, &v);
+	if (connect)
+		(void)policy_decide_tunnel(p, q, &v); /* of either scheme */
+	else
+		policy_decide_host(p, q, &v);
 	if (v.reason == REASON_ALLOW_RULE && v.rule->transport == POLICY_INSPECT) {
 		if (connect)
 			return;

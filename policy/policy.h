@@ -161,6 +161,12 @@ const char *profile_digest(const struct profile *p);
 void policy_decide_host(
 	const struct profile *p, const struct policy_question *q, struct policy_verdict *ret);
 /**
+ * Could a tunnel to this host and port be of use, whatever it carries? Asked as https, and where that is refused as http; the scheme of the
+ * question does not count. Which of them it is the first bytes tell, and then it is asked again. @return the scheme that the verdict is about
+ */
+enum policy_scheme policy_decide_tunnel(
+	const struct profile *p, const struct policy_question *q, struct policy_verdict *ret);
+/**
  * The verdict on one request. An allow names the most specific allow rule; its limits hold. Rules that pass bytes
  * unread allow no request.
  */

@@ -32,7 +32,9 @@ static enum flow_progress over_expired(struct flow *f);
 static const struct flow_table table[] = {
 	[FLOW_HEAD] = {flow_step_head, head_expired, NO_DEADLINE, true, true,
 		BIT(FLOW_COMMIT) | BIT(FLOW_RESOLVE) | BIT(FLOW_DIAL) | BIT(FLOW_EXCHANGE) |
-			BIT(FLOW_ESTABLISH) | ENDS},
+			BIT(FLOW_ESTABLISH) | BIT(FLOW_SOCKS) | ENDS},
+	[FLOW_SOCKS] = {flow_step_socks, flow_socks_expired, LIMIT(header_ms), true, false,
+		BIT(FLOW_COMMIT) | BIT(FLOW_RESOLVE) | ENDS},
 	[FLOW_COMMIT] = {flow_step_commit, flow_commit_expired, LIMIT(commit_ms), false, false,
 		BIT(FLOW_RESOLVE) | BIT(FLOW_EXCHANGE) | ENDS},
 	[FLOW_RESOLVE] = {flow_step_resolve, over_expired, NO_DEADLINE, false, false,
@@ -40,12 +42,13 @@ static const struct flow_table table[] = {
 	[FLOW_ESTABLISH] = {flow_step_establish, over_expired, LIMIT(handshake_ms), false, false,
 		BIT(FLOW_HELLO) | BIT(FLOW_SPLICE_HELLO) | BIT(FLOW_PASSAGE) | ENDS},
 	[FLOW_HELLO] = {flow_step_hello, hello_expired, LIMIT(handshake_ms), true, false,
-		BIT(FLOW_DIAL) | ENDS},
+		BIT(FLOW_DIAL) | BIT(FLOW_REQUEST) | ENDS},
 	[FLOW_SPLICE_HELLO] = {flow_step_splice_hello, hello_expired, LIMIT(handshake_ms), true,
 		false, BIT(FLOW_DIAL) | ENDS},
 	[FLOW_DIAL] = {flow_step_dial, dial_expired, LIMIT(dial_ms), false, false,
 		BIT(FLOW_UPSTREAM_TLS) | BIT(FLOW_EXCHANGE) | BIT(FLOW_LEAF) |
-			BIT(FLOW_SPLICE_ANSWER) | BIT(FLOW_PASSAGE) | BIT(FLOW_ESTABLISH) | ENDS},
+			BIT(FLOW_SPLICE_ANSWER) | BIT(FLOW_PASSAGE) | BIT(FLOW_ESTABLISH) |
+			BIT(FLOW_REQUEST) | ENDS},
 	[FLOW_UPSTREAM_TLS] = {flow_step_upstream_tls, dial_expired, LIMIT(handshake_ms), false,
 		true, BIT(FLOW_LEAF) | BIT(FLOW_EXCHANGE) | ENDS},
 	[FLOW_LEAF] = {flow_step_leaf, silently_expired, LIMIT(keeper_ms), false, false,
@@ -327,7 +330,7 @@ static void flow_turn(struct flow *f, enum flow_progress progress)
 	while (f->state != FLOW_OVER && (progress == FLOW_AGAIN || f->again) &&
 		steps++ < FLOW_TURN_STEPS) {
 		f->again = false;
-		if (f->state == FLOW_HEAD || f->state == FLOW_REQUEST)
+		if (f->state == FLOW_HEAD || f->state == FLOW_SOCKS || f->state == FLOW_REQUEST)
 			flow_adopt(f); /* a request has one policy, a connection may have more */
 		progress = table[f->state].step(f);
 	}
@@ -422,6 +425,8 @@ void flow_start_refused(struct worker *w, struct sandbox *s, int fd, const struc
 		.message = "this sandbox has as many connections as it may have"};
 	f->running = true;
 	(void)stream_fill(f->client); /* what is left unread turns the end into a reset */
+	if (flow_is_socks(f))
+		f->door = FLOW_DOOR_SOCKS;
 	(void)flow_refuse(f, &r);
 	(void)stream_flush(f->client); /* all that is offered: no room is kept for it */
 	stream_end(f->client);

@@ -2,14 +2,15 @@
  * A flow: one connection from a sandbox, with what it leads to. flow.c alone knows the order of
  * steps; each step is a function of its own file. Legal moves:
  *
- *   HEAD         -> COMMIT | RESOLVE | DIAL | EXCHANGE (absolute form) | ESTABLISH (address literal)
+ *   HEAD         -> COMMIT | RESOLVE | DIAL | EXCHANGE (absolute form) | ESTABLISH (address literal) | SOCKS
+ *   SOCKS        -> COMMIT | RESOLVE     a tunnel is asked for, as by CONNECT
  *   COMMIT       -> RESOLVE | EXCHANGE   the disk has the decision, where the profile asks for that
  *   RESOLVE      -> ESTABLISH (new tunnel) | DIAL
  *   ESTABLISH    -> HELLO | SPLICE_HELLO | PASSAGE (tcp, dialled before)   200 was said
- *   HELLO        -> DIAL             the ClientHello names the tunnel's host, or nobody
+ *   HELLO        -> DIAL             the ClientHello names the tunnel's host, or nobody; or a request comes in the clear
  *   SPLICE_HELLO -> DIAL             it names the tunnel's host, and hides no other name
  *   DIAL         -> UPSTREAM_TLS | EXCHANGE (plain) | LEAF (failed: said inside of the tunnel) | SPLICE_ANSWER |
- *                   PASSAGE (no TLS 1.3) | ESTABLISH (tcp)
+ *                   PASSAGE (no TLS 1.3) | ESTABLISH (tcp) | REQUEST (a tunnel without TLS)
  *   UPSTREAM_TLS -> LEAF (new tunnel) | EXCHANGE
  *   LEAF         -> CLIENT_TLS
  *   CLIENT_TLS   -> REQUEST

@@ -7,6 +7,7 @@
 #include "proxy/flow.h"
 #include "proxy/passage.h"
 #include "proxy/record.h"
+#include "proxy/socks.h"
 #include "proxy/stream.h"
 #include "proxy/websocket.h"
 #include "proxy/worker_state.h"
@@ -14,8 +15,12 @@
 #define FLOW_ID_BYTES     64
 #define FLOW_DETAIL_BYTES 256
 
+/** Where a connection came in, as the log has it. */
+enum flow_door { FLOW_DOOR_EXPLICIT, FLOW_DOOR_SOCKS, FLOW_DOOR_COUNT };
+
 enum flow_state {
 	FLOW_HEAD,
+	FLOW_SOCKS,
 	FLOW_COMMIT,
 	FLOW_RESOLVE,
 	FLOW_ESTABLISH,
@@ -83,9 +88,12 @@ struct flow {
 	struct stream *client;
 	struct stream *upstream;
 
-	bool tunnel;                     /* CONNECT was allowed */
+	enum flow_door door;
+	bool spoken;                     /* the first bytes came: what the client speaks is known */
+	enum socks_stage socks;          /* of FLOW_DOOR_SOCKS: what its client waits for */
+	bool tunnel;                     /* CONNECT was allowed, by HTTP or SOCKS */
 	enum policy_transport transport; /* what the tunnel carries */
-	bool open;                       /* and TLS towards the client stands */
+	bool open; /* and requests can come: TLS towards the client stands, or there is none */
 	bool head_begun;
 	uint32_t lingered; /* bytes thrown away after the last word */
 	struct host host;  /* that is decided on; name empty: not known yet */
@@ -159,6 +167,7 @@ struct refusal {
 	const struct http1_request *request; /* NULL: not parsed */
 	const struct budget_denial *budget;  /* the limit that was met, or NULL */
 	bool unrecorded;                     /* its record was finished before */
+	enum socks_reply socks;              /* to a client of SOCKS; 0: by the reason */
 };
 /** Record it, answer it, close. The answer ends the connection. */
 enum flow_progress flow_refuse(struct flow *f, const struct refusal *r);
@@ -175,6 +184,34 @@ enum flow_progress flow_refuse_silently(struct flow *f, enum reason reason, cons
 enum flow_progress flow_upstream_failed(struct flow *f, const struct flow_fault *fault);
 enum flow_progress flow_step_refuse(struct flow *f);
 enum flow_progress flow_step_linger(struct flow *f);
+
+/* connect.c */
+/** What the flow is about from now on. */
+void flow_aim(struct flow *f, const struct host *host, uint16_t port);
+/** The question about host, port and scheme. */
+struct policy_question flow_question(const struct flow *f);
+/** Policy said no. @r: the request, or NULL. */
+enum flow_progress flow_refuse_verdict(struct flow *f, const struct policy_verdict *v,
+	const struct policy_question *q, const struct http1_request *r);
+/**
+ * A tunnel to f->host and f->port was asked for, and connect_record says by whom. @r: by this request, or NULL. @len: bytes of the
+ * client's message, which are dropped.
+ */
+enum flow_progress flow_judge_tunnel(struct flow *f, const struct http1_request *r, size_t len);
+/**
+ * The tunnel's first bytes are of this scheme: ask for it, if it is not the one by which the tunnel was allowed. @return whether requests of it
+ * may come; else *ret says why not.
+ */
+bool flow_take_scheme(struct flow *f, enum policy_scheme scheme, struct policy_verdict *ret);
+
+/* socks_door.c */
+/** Whether the first bytes are those of SOCKS, of whatever version. */
+bool flow_is_socks(const struct flow *f);
+enum flow_progress flow_socks_begin(struct flow *f);
+enum flow_progress flow_step_socks(struct flow *f);
+enum flow_progress flow_socks_expired(struct flow *f);
+/** A refusal, in the words of SOCKS. */
+int flow_socks_refuse(struct flow *f, const struct refusal *r);
 
 /* inspect.c */
 enum flow_progress flow_step_head(struct flow *f);
@@ -218,10 +255,21 @@ enum flow_progress flow_step_upstream_tls(struct flow *f);
 /* tunnel.c */
 enum flow_progress flow_step_establish(struct flow *f);
 enum flow_progress flow_step_hello(struct flow *f);
+/** The tunnel's first bytes are no TLS: requests, where a rule takes http there. */
+enum flow_progress flow_not_tls(struct flow *f);
 enum flow_progress flow_step_leaf(struct flow *f);
 enum flow_progress flow_step_client_tls(struct flow *f);
 
 /* splice.c */
+enum tls_alert { /* RFC 8446 6 */
+	TLS_ALERT_DECODE_ERROR = 50,
+	TLS_ALERT_ACCESS_DENIED = 49,
+	TLS_ALERT_INTERNAL_ERROR = 80,
+	TLS_ALERT_UNRECOGNIZED_NAME = 112,
+};
+/** Refuse TLS of which nothing was answered: an alert in the clear is what a client understands. */
+enum flow_progress flow_refuse_hello(
+	struct flow *f, enum tls_alert alert, enum reason reason, const char *detail);
 enum flow_progress flow_step_splice_hello(struct flow *f);
 /** The upstream of a spliced tunnel stands: send the hello on. */
 enum flow_progress flow_splice_begin(struct flow *f);

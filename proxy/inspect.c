@@ -86,35 +86,6 @@ static void head_finished(struct flow *f, size_t len)
 	f->head_begun = false;
 }
 
-static struct policy_question question_of(const struct flow *f)
-{
-	return (struct policy_question){
-		.host = &f->host, .port = f->port, .scheme = f->scheme, .now_ms = clock_wall_ms()};
-}
-
-/** Nobody denied this: there are no rules. */
-static enum flow_progress refuse_stale(struct flow *f)
-{
-	struct refusal r = {.reason = REASON_DENY_POLICY_STALE,
-		.message = "no policy can be read, and no copy of the last good one",
-		.hint = "the log of the proxy says what is wrong with the policy's files",
-		.request = &f->worker->request};
-	return flow_refuse(f, &r);
-}
-
-static enum flow_progress refuse_verdict(
-	struct flow *f, const struct policy_verdict *v, const struct policy_question *q)
-{
-	if (f->worker->policy->origin == MESSAGE_POLICY_ABSENT)
-		return refuse_stale(f);
-	struct refusal r = {.reason = v->reason,
-		.message = v->detail,
-		.rule = v->rule,
-		.question = v->reason == REASON_DENY_RULE ? NULL : q,
-		.request = &f->worker->request};
-	return flow_refuse(f, &r);
-}
-
 static enum flow_progress refuse_request(
 	struct flow *f, enum reason reason, unsigned status, const char *message, const char *hint)
 {
@@ -130,14 +101,9 @@ static enum flow_progress refuse_request(
 static enum flow_progress judge_connect(struct flow *f)
 {
 	const struct http1_request *r = &f->worker->request;
-	size_t len = r->head.len;
-	bool more = buf_len(&f->client->in) > len;
+	bool more = buf_len(&f->client->in) > r->head.len;
 	flow_drop_upstream(f); /* of an absolute-form request before */
-	f->host = r->authority;
-	f->port = r->authority_port;
-	f->scheme = POLICY_SCHEME_HTTPS;
-	f->refused[0] = '\0';
-	f->destination = f->host.kind == HOST_ADDRESS ? f->host.address : (struct address){0};
+	flow_aim(f, &r->authority, r->authority_port);
 	bool same = http1_request_names(r, f->scheme, &f->host, f->port);
 	struct record_words words = {.method = r->method,
 		.user_agent = http1_field_value(&r->head, SLICE("user-agent")),
@@ -150,23 +116,7 @@ static enum flow_progress judge_connect(struct flow *f)
 	if (more)
 		return refuse_request(f, REASON_DENY_PROTOCOL, 0,
 			"bytes behind a CONNECT that follows another request", NULL);
-	struct policy_question q = question_of(f);
-	struct policy_verdict v;
-	policy_decide_host(f->sandbox->profile, &q, &v);
-	if (!reason_allows(v.reason))
-		return refuse_verdict(f, &v, &q);
-	assert(v.rule != NULL); /* an allow names its rule */
-	f->rule = v.rule;
-	record_verdict(&f->connect_record, &v);
-	struct budget_denial denial;
-	if (!flow_tunnel_allowed(f, &denial))
-		return flow_refuse_use(f, &denial, r);
-	if (record_open(f, &f->connect_record) < 0)
-		return refuse_request(f, REASON_DENY_AUDIT_FULL, 0, NULL, NULL);
-	fault_point("worker-decision");
-	f->tunnel = true;
-	head_finished(f, len);
-	return flow_commit(f, &f->connect_record);
+	return flow_judge_tunnel(f, r, r->head.len);
 }
 
 /** Of the addresses that the connection has, does this rule open the one? */
@@ -276,7 +226,7 @@ static enum flow_progress decide_request(
 	enum reason reason = REASON_DENY_ADDRESS_PRIVATE;
 	policy_decide(f->sandbox->profile, q, &v);
 	if (!reason_allows(v.reason))
-		return refuse_verdict(f, &v, q);
+		return flow_refuse_verdict(f, &v, q, r);
 	assert(v.rule != NULL); /* an allow names its rule */
 	record_verdict(record, &v);
 	/* In a tunnel this was asked before; an absolute target is judged first, and says most (C10). */
@@ -355,7 +305,7 @@ static enum flow_progress judge_request(struct flow *f)
 	if (bad != 0)
 		return refuse_target(f, bad);
 	bool asterisk = r->form == HTTP1_FORM_ASTERISK;
-	struct policy_question q = question_of(f);
+	struct policy_question q = flow_question(f);
 	q.method = r->method;
 	q.path = asterisk ? SLICE("*") : target->path;
 	q.has_query = !asterisk && target->has_query;
@@ -401,6 +351,11 @@ enum flow_progress flow_step_head(struct flow *f)
 	struct http_fault why;
 	bool progress = idle_upstream(f);
 	progress |= stream_peek(c);
+	if (!f->spoken && buf_len(&c->in) > 0) {
+		f->spoken = true;
+		if (flow_is_socks(f))
+			return flow_socks_begin(f);
+	}
 	enum http1_result result =
 		http1_parse_request(&f->scan, buf_slice(&c->in), &f->worker->request, &why);
 	if (result != HTTP1_DONE || !f->worker->request.is_connect) {

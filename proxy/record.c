@@ -182,8 +182,15 @@ static const char *tls_mode(const struct flow *f)
 {
 	static const char *const modes[] = {
 		[POLICY_INSPECT] = "inspect", [POLICY_SPLICE] = "splice", [POLICY_TCP] = NULL};
-	return f->tunnel ? modes[f->transport] : NULL;
+	return f->tunnel && f->scheme == POLICY_SCHEME_HTTPS ? modes[f->transport] : NULL;
 }
+
+static const char *const doors[] = {
+	[FLOW_DOOR_EXPLICIT] = "explicit",
+	[FLOW_DOOR_SOCKS] = "socks5",
+};
+
+static_assert(array_size(doors) == FLOW_DOOR_COUNT, "a name for every door");
 
 /** Every event of it tells of the policy by which it was decided, also when another one is in force by its end. */
 static void bind_policy(const struct flow *f, struct record *r)
@@ -209,7 +216,7 @@ static struct audit_event event_of(const struct flow *f, const struct record *r)
 		.profile = profile_name(profile),
 		.policy_version = profile_digest(profile),
 		.policy_stale = r->policy->origin != MESSAGE_POLICY_NEWEST,
-		.door = "explicit",
+		.door = doors[f->door],
 		.tls_mode = tls_mode(f),
 		.connection = f->id,
 		.source = f->ends.source,

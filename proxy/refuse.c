@@ -19,6 +19,8 @@ static int refusal_write(
 	struct flow *f, const struct refusal *r, const struct record *record, const char *allow)
 {
 	struct slice host = slice_of(f->host.name);
+	if (f->door == FLOW_DOOR_SOCKS && !f->open)
+		return flow_socks_refuse(f, r);
 	struct denial d = {
 		.reason = r->reason,
 		.status = r->status,
@@ -54,6 +56,8 @@ static void refusal_record(struct flow *f, const struct refusal *r, struct recor
 	if (r->rule != NULL)
 		record->rule = r->rule;
 	record->status = r->status != 0 ? r->status : (unsigned)reason_status(r->reason);
+	if (f->door == FLOW_DOOR_SOCKS && !f->open)
+		record->status = 0; /* SOCKS has none */
 	record->bytes_in += buf_len(&f->client->out) - from;
 	if (record_close(f, record, r->message, allow) < 0)
 		refusal_unrecorded(f, r, from);
@@ -118,7 +122,7 @@ enum flow_progress flow_refuse_silently(struct flow *f, enum reason reason, cons
 	return flow_move(f, FLOW_LINGER);
 }
 
-/** Keep the failure until the client's handshake is through: then it can be told. */
+/** Keep the failure until the client's handshake is through and it asks: then it can be told. */
 static enum flow_progress keep_fault(struct flow *f, const struct flow_fault *fault)
 {
 	f->fault = malloc(sizeof(*f->fault));
@@ -128,7 +132,8 @@ static enum flow_progress keep_fault(struct flow *f, const struct flow_fault *fa
 	f->connect_record.reason = fault->reason;
 	f->connect_record.status = fault->status;
 	(void)record_close(f, &f->connect_record, fault->detail, NULL); /* has a slot: has room */
-	return flow_move(f, FLOW_LEAF);
+	f->open = f->scheme == POLICY_SCHEME_HTTP;
+	return flow_move(f, f->open ? FLOW_REQUEST : FLOW_LEAF);
 }
 
 enum flow_progress flow_upstream_failed(struct flow *f, const struct flow_fault *fault)

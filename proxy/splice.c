@@ -9,29 +9,27 @@
 
 static_assert(HELLO_FLIGHT_BYTES_MAX <= STREAM_BUFFER_BYTES, "a stream holds what is judged");
 
-enum alert { /* RFC 8446 6 */
-	ALERT_DECODE_ERROR = 50,
-	ALERT_ACCESS_DENIED = 49,
-	ALERT_INTERNAL_ERROR = 80,
-	ALERT_UNRECOGNIZED_NAME = 112,
-};
-
 /** Why a hello is refused. */
 struct hello_denial {
 	enum reason reason;
-	enum alert alert;
+	enum tls_alert alert;
 	const char *detail;
 };
 
-/** Nothing was answered yet, so that an alert in the clear is what a client understands. */
-static enum flow_progress refuse_hello(struct flow *f, const struct hello_denial *d)
+enum flow_progress flow_refuse_hello(
+	struct flow *f, enum tls_alert alert, enum reason reason, const char *detail)
 {
-	const char alert[] = {21, 3, 3, 0, 2, 2, (char)d->alert};
+	const char text[] = {21, 3, 3, 0, 2, 2, (char)alert};
 	struct stream *c = f->client;
-	if (buf_append(&c->out, (struct slice){alert, sizeof(alert)}) == 0)
+	if (buf_append(&c->out, (struct slice){text, sizeof(text)}) == 0)
 		(void)stream_flush(c); /* all that is offered: no room is kept for it */
 	buf_clear(&c->out);
-	return flow_refuse_silently(f, d->reason, d->detail);
+	return flow_refuse_silently(f, reason, detail);
+}
+
+static enum flow_progress refuse_hello(struct flow *f, const struct hello_denial *d)
+{
+	return flow_refuse_hello(f, d->alert, d->reason, d->detail);
 }
 
 /** @return whether it may pass. */
@@ -43,13 +41,13 @@ static bool hello_admitted(struct flow *f, const struct hello *hello, struct hel
 		record_describe(&f->connect_record, &words);
 	}
 	if (hello->ech)
-		*ret = (struct hello_denial){REASON_DENY_ECH, ALERT_ACCESS_DENIED,
+		*ret = (struct hello_denial){REASON_DENY_ECH, TLS_ALERT_ACCESS_DENIED,
 			"the ClientHello may hide another name in its encrypted part"};
 	else if (!hello->has_name)
-		*ret = (struct hello_denial){REASON_DENY_NO_SNI, ALERT_UNRECOGNIZED_NAME,
+		*ret = (struct hello_denial){REASON_DENY_NO_SNI, TLS_ALERT_UNRECOGNIZED_NAME,
 			"the ClientHello names no host"};
 	else if (hello->has_name && !host_equal(&hello->name, &f->host))
-		*ret = (struct hello_denial){REASON_DENY_SNI_MISMATCH, ALERT_UNRECOGNIZED_NAME,
+		*ret = (struct hello_denial){REASON_DENY_SNI_MISMATCH, TLS_ALERT_UNRECOGNIZED_NAME,
 			"the ClientHello does not name the tunnel's host"};
 	else
 		return true;
@@ -68,7 +66,7 @@ enum flow_progress flow_step_splice_hello(struct flow *f)
 {
 	struct passage *p = &f->passage;
 	struct hello hello;
-	struct hello_denial denial = {REASON_DENY_NOT_TLS, ALERT_DECODE_ERROR,
+	struct hello_denial denial = {REASON_DENY_NOT_TLS, TLS_ALERT_DECODE_ERROR,
 		"the tunnel does not begin with a valid ClientHello"};
 	bool progress = stream_fill(f->client);
 	switch (hello_parse(&p->scan, buf_slice(&f->client->in), &hello)) {
@@ -86,8 +84,7 @@ enum flow_progress flow_step_splice_hello(struct flow *f)
 	case HELLO_ALERT:
 		break;
 	}
-	return flow_refuse_silently(
-		f, REASON_DENY_NOT_TLS, "the first bytes in the tunnel are no TLS handshake");
+	return flow_not_tls(f);
 }
 
 enum flow_progress flow_splice_failed(struct flow *f, const struct flow_fault *fault)
@@ -95,7 +92,7 @@ enum flow_progress flow_splice_failed(struct flow *f, const struct flow_fault *f
 	if (f->passage.retried)
 		return flow_reset(f, fault->reason, fault->detail);
 	return refuse_hello(
-		f, &(struct hello_denial){fault->reason, ALERT_INTERNAL_ERROR, fault->detail});
+		f, &(struct hello_denial){fault->reason, TLS_ALERT_INTERNAL_ERROR, fault->detail});
 }
 
 enum flow_progress flow_splice_begin(struct flow *f)

@@ -1,14 +1,23 @@
 /* A new tunnel's TLS towards the sandbox: hello parked and judged, leaf, handshake. See flow_state.h. */
+#include "proxy/first_bytes.h"
 #include "proxy/flow_state.h"
 
 #include <assert.h>
 
 #define ESTABLISHED "HTTP/1.1 200 Connection established\r\n\r\n"
 
+static int establish(struct flow *f)
+{
+	struct buf *out = &f->client->out;
+	if (f->door == FLOW_DOOR_SOCKS)
+		return socks_write_reply(SOCKS_STAGE_REQUEST, SOCKS_SUCCEEDED, out);
+	return buf_append_text(out, ESTABLISHED);
+}
+
 enum flow_progress flow_step_establish(struct flow *f)
 {
 	struct stream *c = f->client;
-	if (buf_len(&c->out) == 0 && buf_append_text(&c->out, ESTABLISHED) < 0)
+	if (buf_len(&c->out) == 0 && establish(f) < 0)
 		return flow_reset(f, REASON_ERROR_INTERNAL, "out of memory");
 	(void)stream_flush(c); /* what is left shows below */
 	if (c->broken || c->mute)
@@ -23,7 +32,9 @@ enum flow_progress flow_step_establish(struct flow *f)
 		return flow_move(f, FLOW_SPLICE_HELLO);
 	/* The client is busy with its ClientHello: a good moment for the 24 ms that the roots take, once. */
 	struct failure why = {0};
-	(void)tls_upstream_context_load(f->worker->tls_world, &why); /* the session says it again */
+	if (f->scheme == POLICY_SCHEME_HTTPS)
+		(void)tls_upstream_context_load(
+			f->worker->tls_world, &why); /* the session says it again */
 	return flow_move(f, FLOW_HELLO);
 }
 
@@ -42,21 +53,63 @@ static enum flow_progress hello_begin(struct flow *f)
 	return FLOW_AGAIN;
 }
 
-/** The first bytes decide whether this is TLS at all; they stay in the socket. */
+static enum flow_progress refuse_noise(struct flow *f)
+{
+	return flow_refuse_silently(
+		f, REASON_DENY_NOT_TLS, "the first bytes in the tunnel are no TLS handshake");
+}
+
+/** A request in the clear. The host is dialled as it is for TLS, and each request judged by itself. */
+static enum flow_progress begin_plain(struct flow *f)
+{
+	struct policy_verdict v;
+	if (!flow_take_scheme(f, POLICY_SCHEME_HTTP, &v))
+		return refuse_noise(f);
+	return flow_move(f, FLOW_DIAL);
+}
+
+enum flow_progress flow_not_tls(struct flow *f)
+{
+	struct stream *c = f->client;
+	bool progress = stream_fill(c);
+	switch (first_bytes_of(buf_slice(&c->in))) {
+	case FIRST_BYTES_HTTP:
+		return begin_plain(f);
+	case FIRST_BYTES_MORE:
+		if (c->ended || c->broken)
+			break;
+		return progress ? FLOW_AGAIN : FLOW_WAIT;
+	case FIRST_BYTES_TLS:
+	case FIRST_BYTES_OTHER:
+		break;
+	}
+	return refuse_noise(f);
+}
+
+static enum flow_progress begin_tls(struct flow *f)
+{
+	struct policy_verdict v;
+	if (flow_take_scheme(f, POLICY_SCHEME_HTTPS, &v))
+		return hello_begin(f);
+	return flow_refuse_hello(f, TLS_ALERT_ACCESS_DENIED, v.reason, v.detail);
+}
+
+/** The first bytes decide whether this is TLS at all; of TLS they stay in the socket. */
 static enum flow_progress hello_first(struct flow *f)
 {
+	if (buf_len(&f->client->in) > 0)
+		return flow_not_tls(f);
 	switch (tls_peek(f->client->fd)) {
 	case TLS_PEEK_NOTHING:
 		return hello_wait(f);
 	case TLS_PEEK_CLOSED:
 		return flow_over(f, "the client closed the tunnel before TLS began");
 	case TLS_PEEK_OTHER:
-		return flow_refuse_silently(f, REASON_DENY_NOT_TLS,
-			"the first bytes in the tunnel are no TLS handshake");
+		return flow_not_tls(f);
 	case TLS_PEEK_TLS:
 		break;
 	}
-	return hello_begin(f);
+	return begin_tls(f);
 }
 
 static enum flow_progress hello_judge(struct flow *f)

@@ -158,6 +158,15 @@ enum flow_progress flow_step_resolve(struct flow *f)
 	return progress;
 }
 
+/** For the request that waits, or for those that a new tunnel carries in the clear. */
+static enum flow_progress connected_plain(struct flow *f)
+{
+	if (!f->tunnel || f->open)
+		return flow_exchange_begin(f);
+	f->open = true;
+	return flow_move(f, FLOW_REQUEST);
+}
+
 static enum flow_progress connected(struct flow *f, int fd)
 {
 	struct failure why = {0};
@@ -173,7 +182,7 @@ static enum flow_progress connected(struct flow *f, int fd)
 	if (f->tunnel && f->transport == POLICY_TCP)
 		return flow_move(f, FLOW_ESTABLISH);
 	if (f->scheme == POLICY_SCHEME_HTTP)
-		return flow_exchange_begin(f);
+		return connected_plain(f);
 	if (tls_session_new_upstream(f->worker->tls_world, fd, &f->host, &session, &why) < 0) {
 		struct flow_fault fault = {.reason = REASON_ERROR_INTERNAL, .status = 503};
 		(void)slice_escape(slice_of(why.text), fault.detail, sizeof(fault.detail));

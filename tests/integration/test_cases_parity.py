@@ -1,6 +1,6 @@
 """
-Cases A06, A11 and A12. A11: for every name of A01-A10 the same verdict and reason through each door that there is (CONNECT,
-absolute form, a request inside an intercepted tunnel) and by `eclusa policy explain`. A06 and A12: policy text that is
+Cases A06, A11 and A12. A11: for every name of A01-A10 the same verdict and reason through each door that there is (CONNECT and
+SOCKS5, absolute form, a request inside of a tunnel with and without TLS) and by `eclusa policy explain`. A06 and A12: policy text that is
 hostile is refused with its place, whoever reads it, and nothing is started under a part of it.
 """
 import json
@@ -10,7 +10,8 @@ import subprocess
 import pytest
 
 from lab.eclusa import USER_UID, program, run_eclusa
-from lab.exchanges import END, exchange, fetch, response, send, tunnel
+from lab.exchanges import connect as connect_step
+from lab.exchanges import END, exchange, fetch, response, send, socks, tls, tunnel
 from lab.oracles import Batch
 from lab.world import ORIGIN
 
@@ -54,6 +55,10 @@ def absolute(url, method="GET", host="allowed.test"):
     return [send(f"{method} {url} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"), response(), END]
 
 
+def plain_get(host, target="/", method="GET"):
+    return [send(f"{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"), response(method), END]
+
+
 def explain(policy, method, url):
     ran = subprocess.run([program(), "policy", "explain", "--json", "--policy", policy, "--", "parity", method, url],
                          capture_output=True, timeout=30)
@@ -83,9 +88,14 @@ def doors(lab, policy):
         knocks.append(exchange(f"absolute-{number}", absolute(f"http://{name}/", host=name if is_valid(name) else "allowed.test")))
         if is_valid(name):
             knocks.append(exchange(f"tunnel-{number}", fetch(name)))
+            knocks.append(exchange(f"plain-tunnel-{number}", connect_step(f"{name}:80"), plain_get(name)))
+            knocks.append(exchange(f"socks-tls-{number}", socks(name), tls(name), plain_get(name)))
+        knocks.append(exchange(f"socks-plain-{number}", socks(name, 80), plain_get(name)))
         knocks.append(exchange(f"inside-{number}", tunnel("allowed.test"), absolute("/", host=name)))
     for port in PORTS:
         knocks.append(exchange(f"connect-port-{port}", connect(f"allowed.test:{port}")))
+        if port.isdigit() and str(int(port)) == port and int(port) < 65536:
+            knocks.append(exchange(f"socks-port-{port}", socks("allowed.test", int(port))))
         if port:  # "http://allowed.test:/" has the scheme's port (RFC 3986 3.2.3): not the same question as CONNECT's
             knocks.append(exchange(f"absolute-port-{port}", absolute(f"http://allowed.test:{port}/")))
     return Batch(lab, knocks, policy=policy)
@@ -97,6 +107,9 @@ def reason_at(doors, knock):
     assert len(events) == 1, doors.explain(knock)
     reason = events[0]["status_code"]
     denial = doors[knock].denial()
+    if doors[knock].last.do == "socks":
+        assert doors[knock].status == 2 and reason != ALLOW, "C: not allowed (RFC 1928 6)" + doors.explain(knock)
+        return reason
     assert (doors[knock].status == 200) == (reason == ALLOW), doors.explain(knock)
     assert denial is None or denial["reason"] == reason, doors.explain(knock)
     return reason
@@ -109,7 +122,8 @@ def test_A11_a_name_gets_the_same_answer_at_every_door(doors, policy, name):
     if wanted != ALLOW:
         got["connect"] = reason_at(doors, f"connect-{number}")
     if is_valid(name):
-        got["tunnel"] = reason_at(doors, f"tunnel-{number}")
+        got.update({door: reason_at(doors, f"{door}-{number}") for door in ("tunnel", "plain-tunnel", "socks-tls")})
+    got["socks-plain"] = reason_at(doors, f"socks-plain-{number}")
     if "\0" not in name:  # no argument of a program holds it
         asked = name.encode("latin-1")
         got["explain CONNECT"] = explain(policy, "CONNECT", asked + b":443")
@@ -132,6 +146,8 @@ def test_A11_inside_a_tunnel_only_its_own_name_is_served(doors, name):
 def test_A11_a_port_gets_the_same_answer_at_every_door(doors, policy, port):
     got = {"connect": reason_at(doors, f"connect-port-{port}"),
            "explain CONNECT": explain(policy, "CONNECT", f"allowed.test:{port}")}
+    if f"socks-port-{port}" in doors.seen:
+        got["socks"] = reason_at(doors, f"socks-port-{port}")
     if port:
         got["absolute"] = reason_at(doors, f"absolute-port-{port}")
         got["explain http"] = explain(policy, "GET", f"http://allowed.test:{port}/")
@@ -158,6 +174,9 @@ REQUESTS = {
 }
 
 
+METHOD_DOORS = ("http", "https", "http-tunnel", "http-socks", "https-socks")
+
+
 def test_A11_methods_and_paths_are_judged_alike_over_tls_and_in_the_clear(lab, tmp_path):
     # *.wild.test would allow what the narrower rule refuses: here it stands alone
     path = lab.write("methods.allow", POLICY.replace("allow *.wild.test", "# allow *.wild.test"))
@@ -166,16 +185,20 @@ def test_A11_methods_and_paths_are_judged_alike_over_tls_and_in_the_clear(lab, t
     for number, (method, target) in enumerate(REQUESTS):
         ask = f"Host: {host}\r\nConnection: close\r\n" + ("Content-Length: 0\r\n" if method in ("POST", "PUT") else "")
         knocks.append(exchange(f"http-{number}", send(f"{method} http://{host}{target} HTTP/1.1\r\n{ask}\r\n"), response(method), END))
-        knocks.append(exchange(f"https-{number}", tunnel(host), send(f"{method} {target} HTTP/1.1\r\n{ask}\r\n"), response(method), END))
+        asked = [send(f"{method} {target} HTTP/1.1\r\n{ask}\r\n"), response(method), END]
+        knocks.append(exchange(f"https-{number}", tunnel(host), asked))
+        knocks.append(exchange(f"http-tunnel-{number}", connect_step(f"{host}:80"), asked))
+        knocks.append(exchange(f"http-socks-{number}", socks(host, 80), asked))
+        knocks.append(exchange(f"https-socks-{number}", socks(host), tls(host), asked))
     batch = Batch(lab, knocks, policy=path)
     different = []
     for number, ((method, target), wanted) in enumerate(REQUESTS.items()):
-        got = {scheme: reason_at(batch, f"{scheme}-{number}") for scheme in ("http", "https")}
+        got = {door: reason_at(batch, f"{door}-{number}") for door in METHOD_DOORS}
         got.update({f"explain {scheme}": explain(path, method, f"{scheme}://{host}{target}") for scheme in ("http", "https")})
         if set(got.values()) != {wanted}:
             different.append((method, target, wanted, got))
     assert not different
-    assert len(batch.requests) == 2 * list(REQUESTS.values()).count(ALLOW), "U: only what was allowed"
+    assert len(batch.requests) == len(METHOD_DOORS) * list(REQUESTS.values()).count(ALLOW), "U: only what was allowed"
 
 
 # What stands after "policy 1\n[profile p]\nallow fine.test\n": line 4.

@@ -14,6 +14,13 @@ def connect(target):
     return {"do": "connect", "target": target}
 
 
+def socks(host, port=443, **more):
+    """SOCKS5. @host: a name as str, or an address as bytes."""
+    kind = 3 if isinstance(host, str) else 1 if len(host) == 4 else 4
+    data = host.encode("latin-1") if isinstance(host, str) else host
+    return {"do": "socks", "host": base64.b64encode(data).decode(), "port": port, "kind": kind, **more}
+
+
 def tls(sni, verify=True, **more):
     return {"do": "tls", "sni": sni, "verify": verify, **more}
 

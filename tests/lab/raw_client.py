@@ -7,6 +7,7 @@ An exchange is {"id", "steps": [{"do": ..}]}:
   head               read one response head
   response method    read one response whole; interim ones are steps of "responses" before it
   connect target     CONNECT with Host, then read the head; another status than 200 reads to the end and stops
+  socks host port    SOCKS5 up to the reply, whose code is the status; host as text, or bytes of an address; another code than 0 stops
   tls sni verify     handshake; sni null: none; verify false: any certificate is taken; name: whom to verify
   end                read until the connection ends
   shut               end the sending direction
@@ -134,6 +135,27 @@ def start_tls(peer, step):
     return outcome
 
 
+def socks_request(step):
+    host = base64.b64decode(step["host"])
+    kind = step.get("kind", 3)
+    address = bytes([len(host)]) + host if kind == 3 else host
+    return bytes([5, step.get("command", 1), 0, kind]) + address + step["port"].to_bytes(2, "big")
+
+
+def run_socks(peer, step):
+    """Greeting and request, each when the one before was answered, or both at once."""
+    greeting, request = b"\x05\x01\x00", socks_request(step)
+    peer.sock.sendall(greeting + request if step.get("glued") else greeting)
+    method = peer.take_exactly(2)
+    if method == b"\x05\x00" and not step.get("glued"):
+        peer.sock.sendall(request)
+    reply = peer.take_exactly(10) if method == b"\x05\x00" else b""
+    outcome = {"data": method + reply, "status": reply[1] if len(reply) > 1 else None, "end": peer.end}
+    if outcome["status"] != 0:
+        outcome.update(body=peer.take_rest(), end=peer.end, stop=True)
+    return outcome
+
+
 def run_step(peer, step):
     what = step["do"]
     if what == "send":
@@ -153,6 +175,8 @@ def run_step(peer, step):
     if what == "end":
         rest = peer.take_rest()
         return {"data": rest, "end": peer.end}
+    if what == "socks":
+        return run_socks(peer, step)
     if what == "connect":
         target = step["target"].encode("latin-1")
         peer.sock.sendall(b"CONNECT " + target + b" HTTP/1.1\r\nHost: " + target + b"\r\n\r\n")
