@@ -178,6 +178,12 @@ void policy_decide(
  * Addresses, too: those that an inspecting ip: rule opens.
  */
 bool policy_admits_name(const struct policy *p, const struct host *host, uint64_t now_ms);
+/**
+ * Whether some connection to this host could be of use, on whatever port and whatever it carries: what the proxy's DNS answers by. An allow is
+ * the verdict on the first such port, a denial the one that says most of the host as a whole.
+ */
+void policy_admits_host(const struct profile *p, const struct host *host, uint64_t now_ms,
+	struct policy_verdict *ret);
 
 /**
  * Whether an address may be dialled for a decision of @rule: public ones, and what its addr= or ip: opens. A

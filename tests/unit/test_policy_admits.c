@@ -106,11 +106,72 @@ static void only_hosts_whose_tls_would_be_read_are_admitted(void **state)
 	}
 }
 
+struct host_case {
+	const char *rules;
+	const char *name;
+	enum reason reason;
+};
+
+static const struct host_case host_cases[] = {
+	{"allow a.test", "a.test", REASON_ALLOW_RULE},
+	{"allow a.test", "b.test", REASON_DENY_DEFAULT},
+	{"allow a.test", "x.a.test", REASON_DENY_DEFAULT},
+	{"allow a.test GET /v1/**", "a.test", REASON_ALLOW_RULE},
+	{"allow a.test:80", "a.test", REASON_ALLOW_RULE},
+	{"allow a.test:8443", "a.test", REASON_ALLOW_RULE},
+	{"allow *.b.test", "a.b.test", REASON_ALLOW_RULE},
+	{"allow *.b.test", "b.test", REASON_DENY_DEFAULT},
+	{"allow any ticket=T", "whatever.example", REASON_ALLOW_RULE},
+	/* what nobody reads needs a name as well */
+	{"allow a.test tls=splice", "a.test", REASON_ALLOW_SPLICE},
+	{"allow tcp a.test:22", "a.test", REASON_ALLOW_RULE},
+	{"allow tcp any:22 ticket=T", "a.test", REASON_ALLOW_RULE},
+	/* denied as a whole, or only in parts */
+	{"allow a.test\ndeny a.test", "a.test", REASON_DENY_RULE},
+	{"allow a.test\ndeny a.test GET", "a.test", REASON_ALLOW_RULE},
+	{"allow a.test:8000-8010\ndeny a.test:8000-8010", "a.test", REASON_DENY_RULE},
+	{"allow a.test:8000-8010\ndeny a.test:8000,8010", "a.test", REASON_ALLOW_RULE},
+	{"deny a.test", "a.test", REASON_DENY_RULE},
+	{"allow a.test expires=2020-01-01", "a.test", REASON_DENY_EXPIRED},
+	{"allow a.test:8443 expires=2020-01-01", "a.test", REASON_DENY_EXPIRED},
+	{"allow a.test:8443 expires=2020-01-01\nallow a.test:80", "a.test", REASON_ALLOW_RULE},
+	/* what observes, but not instead of what allows */
+	{"set mode observe", "a.test", REASON_OBSERVE_WOULD_DENY},
+	{"set mode observe\ndeny a.test", "a.test", REASON_DENY_RULE},
+	{"set mode observe\nallow a.test:8443", "a.test", REASON_ALLOW_RULE},
+	{"allow a.test:8443 mode=observe", "a.test", REASON_ALLOW_RULE},
+	{"allow a.test mode=observe", "b.test", REASON_DENY_DEFAULT},
+	{"allow a.test mode=observe expires=2020-01-01", "a.test", REASON_DENY_EXPIRED},
+};
+
+static void a_host_is_admitted_if_some_port_is_of_use(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(host_cases); i++) {
+		char text[256];
+		struct host host;
+		struct policy_verdict verdict;
+		(void)snprintf(
+			text, sizeof(text), "policy 1\n[profile p]\n%s\n", host_cases[i].rules);
+		struct policy *p = policy_setup(text);
+		assert_int_equal(host_parse(slice_of(host_cases[i].name), &host), 0);
+		policy_admits_host(
+			policy_profile_at(p, 0), &host, UINT64_C(1795961863123), &verdict);
+		if (verdict.reason != host_cases[i].reason)
+			fail_msg("%s: %s is %s", host_cases[i].rules, host_cases[i].name,
+				reason_code(verdict.reason));
+		assert_true(reason_allows(verdict.reason) == (verdict.detail[0] == '\0') ||
+			verdict.reason == REASON_OBSERVE_WOULD_DENY);
+		policy_free(p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_names_that_tls_may_begin_with_are_admitted),
 		cmocka_unit_test(only_hosts_whose_tls_would_be_read_are_admitted),
+		cmocka_unit_test(a_host_is_admitted_if_some_port_is_of_use),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
