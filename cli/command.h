@@ -17,5 +17,6 @@ command_main command_policy;
 command_main command_audit;
 command_main command_top;
 command_main command_doctor;
+command_main command_env;
 
 #endif

@@ -3,15 +3,17 @@
 #define ECLUSA_SANDBOX_LAUNCHER_ENV_H
 
 #include "sandbox-launcher/spec.h"
+#include "sandbox-launcher/variables.h"
 
 #define ENV_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /**
- * Build the variables: the few fixed ones, with @proxy (NULL: no network) those by which clients find proxy and CA, then
- * -e in order; a later value replaces an earlier one. @ret_env: NULL-terminated, freed by env_free(). -e NAME
- * without a value in the caller's environment adds nothing. Source: docs/clients.md.
+ * Build the variables: the few fixed ones, those that tell clients of @places (empty: no network), then -e in order; a later
+ * value replaces an earlier one. @ret_env: NULL-terminated, freed by env_free(). -e NAME without a value in the caller's
+ * environment adds nothing.
  */
-int env_build(const struct spec *spec, const char *proxy, char ***ret_env, struct failure *why);
+int env_build(const struct spec *spec, const struct variables_places *places, char ***ret_env,
+	struct failure *why);
 void env_free(char **env);
 
 #endif

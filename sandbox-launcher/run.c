@@ -69,15 +69,18 @@ static int start_network(struct run *run, struct failure *why)
 static int finish_view(struct run *run, struct failure *why)
 {
 	char proxy[96], address[ADDRESS_TEXT_BYTES];
+	struct variables_places places = {0};
 	if (run->network == NULL)
-		return env_build(run->spec, NULL, &run->env, why);
+		return env_build(run->spec, &places, &run->env, why);
 	int r = network_wait(run->network, clock_monotonic_ns() + NETWORK_START_NS, why);
 	if (r < 0)
 		return r;
 	const struct message_lease_granted *lease = network_lease(run->network);
 	(void)snprintf(proxy, sizeof(proxy), "http://%s:%u",
 		address_format(&lease->service, address), lease->explicit_port);
-	r = env_build(run->spec, proxy, &run->env, why);
+	places.proxy = run->spec->proxy_env ? proxy : NULL;
+	places.bundle = VIEW_CA_BUNDLE;
+	r = env_build(run->spec, &places, &run->env, why);
 	return r < 0 ? r : view_add_bundle(&run->plan.view, network_ca_pem(run->network), why);
 }
 

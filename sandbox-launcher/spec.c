@@ -31,6 +31,7 @@ enum {
 	OPTION_UPSTREAM_CA,
 	OPTION_RESOLVER,
 	OPTION_HOSTS,
+	OPTION_PROXY_ENV,
 	OPTION_COUNT
 };
 
@@ -68,6 +69,8 @@ static const struct spec_option OPTIONS[] = {
 		"ask this name server (laboratories)"},
 	[OPTION_HOSTS] = {"hosts", 0, SPEC_VALUE, "FILE",
 		"take addresses from this hosts file (laboratories)"},
+	[OPTION_PROXY_ENV] = {"proxy-env", 0, SPEC_VALUE, "on|off",
+		"tell programs of the proxy by variables (on)"},
 };
 static_assert(array_size(OPTIONS) == OPTION_COUNT, "one row an option");
 
@@ -81,6 +84,7 @@ void spec_init(struct spec *s)
 		.cpu_time_ns = 15 * NS_PER_SEC,
 		.cpu_milli = 1000,
 		.pids_limit = 64,
+		.proxy_env = true,
 	};
 }
 
@@ -313,6 +317,16 @@ static int set_require(
 	return r;
 }
 
+static int set_proxy_env(struct spec *s, const char *value, struct failure *why)
+{
+	char shown[64];
+	s->proxy_env = strcmp(value, "on") == 0;
+	if (s->proxy_env || strcmp(value, "off") == 0)
+		return 0;
+	return failure_set(why, -EINVAL, "--proxy-env: neither on nor off: %s",
+		slice_escape(slice_of(value), shown, sizeof(shown)));
+}
+
 static int set_variable(struct spec *s, const char *value, struct failure *why)
 {
 	struct slice name = slice_of(value), rest;
@@ -404,6 +418,8 @@ int spec_set(
 		return set_text(&s->upstream_ca, value, option, why);
 	case OPTION_RESOLVER:
 		return set_text(&s->resolver, value, option, why);
+	case OPTION_PROXY_ENV:
+		return set_proxy_env(s, value, why);
 	default:
 		return set_text(&s->hosts, value, option, why);
 	}

@@ -42,6 +42,7 @@ struct spec {
 	unsigned cpu_milli; /* thousandths of a processor */
 	unsigned pids_limit;
 	bool overwrite, json, interactive, quiet;
+	bool proxy_env;      /* variables tell clients of the proxy */
 	bool require_cgroup; /* parsed from require */
 	uint64_t given;      /* bit per option of spec_options() */
 };

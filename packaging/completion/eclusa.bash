@@ -12,6 +12,10 @@ _eclusa_run() { # current word, previous word
 		mapfile -t COMPREPLY < <(compgen -W 'cgroup' -- "$1")
 		return
 		;;
+	--proxy-env)
+		mapfile -t COMPREPLY < <(compgen -W 'on off' -- "$1")
+		return
+		;;
 	-e | --env)
 		mapfile -t COMPREPLY < <(compgen -e -- "$1")
 		return
@@ -23,7 +27,7 @@ _eclusa_run() { # current word, previous word
 	esac
 	mapfile -t COMPREPLY < <(compgen -W '--in --out --overwrite --env --allow --policy --profile --trust --memory --cpus
 		--pids-limit --timeout --cpu-time --output-limit --out-limit --require --interactive --json --quiet
-		--audit-dir --upstream-ca --resolver --hosts --spec --help --version --' -- "$1")
+		--audit-dir --upstream-ca --resolver --hosts --proxy-env --spec --help --version --' -- "$1")
 }
 
 _eclusa_policy() { # current word, previous word, tool
@@ -114,11 +118,34 @@ _eclusa_top() { # current word, previous word
 	mapfile -t COMPREPLY < <(compgen -W '--once --json --audit-dir --export-state --help' -- "$1")
 }
 
+_eclusa_env() { # current word, previous word
+	case $2 in
+	--ca)
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$1")
+		return
+		;;
+	--dir)
+		compopt -o dirnames
+		mapfile -t COMPREPLY < <(compgen -d -- "$1")
+		return
+		;;
+	--proxy-env)
+		mapfile -t COMPREPLY < <(compgen -W 'on off' -- "$1")
+		return
+		;;
+	--proxy)
+		return
+		;;
+	esac
+	mapfile -t COMPREPLY < <(compgen -W '--shell --json --dotenv --proxy --ca --dir --proxy-env --help' -- "$1")
+}
+
 _eclusa() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} index
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		mapfile -t COMPREPLY < <(compgen -W 'run policy audit top doctor --help --version' -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W 'run policy audit env top doctor --help --version' -- "$current")
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -149,6 +176,7 @@ _eclusa() {
 			_eclusa_audit "$current" "$previous" "${COMP_WORDS[2]}"
 		fi
 		;;
+	env) _eclusa_env "$current" "$previous" ;;
 	top) _eclusa_top "$current" "$previous" ;;
 	doctor) mapfile -t COMPREPLY < <(compgen -W '--json --help' -- "$current") ;;
 	esac

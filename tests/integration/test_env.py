@@ -1,0 +1,76 @@
+"""`eclusa env`: the same variables as in a sandbox, in each form, and those for a proxy that runs alone."""
+import json
+import subprocess
+
+import pytest
+
+from lab.eclusa import program, run_eclusa
+from lab.world import ORIGIN
+
+RULE = [f"allowed.test GET /** addr={ORIGIN}/32"]
+OWN = {"PATH", "HOME", "LANG", "PWD", "SHLVL", "_"}
+PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+
+
+def env(*words):
+    return subprocess.run([program(), "env", *words], capture_output=True, text=True, timeout=30)
+
+
+def printed(*words):
+    done = env(*words)
+    assert done.returncode == 0 and done.stderr == "", done
+    return done.stdout
+
+
+@pytest.mark.parametrize("proxy_env", ["on", "off"])
+def test_it_prints_what_a_sandbox_has(lab, who, proxy_env):
+    run = run_eclusa(lab, ["--proxy-env", proxy_env], ["/usr/bin/env", "-0"], policy=RULE, user=who)
+    inside = dict(item.split("=", 1) for item in run.output.split("\0") if item)
+    wanted = json.loads(printed("--json", "--proxy-env", proxy_env))
+    assert {name: value for name, value in inside.items() if name not in OWN} == wanted
+    assert ("HTTPS_PROXY" in wanted) == ("NODE_USE_ENV_PROXY" in wanted) == (proxy_env == "on")
+    assert "SSL_CERT_FILE" in wanted
+
+
+def test_a_sandbox_without_network_has_none_of_them(lab, who):
+    run = run_eclusa(lab, [], ["/usr/bin/env", "-0"], policy=None, user=who)
+    assert {item.split("=", 1)[0] for item in run.output.split("\0") if item} <= OWN, run.report()
+
+
+def test_a_shell_reads_every_value_as_it_is(tmp_path):
+    odd = tmp_path / "it's a \"$HOME\" `x`"
+    odd.mkdir()
+    (odd / "ca.pem").write_text(PEM)
+    words = ("--proxy", "http://[::1]:8080", "--ca", str(odd / "ca.pem"))
+    shown = subprocess.run(["/bin/sh", "-c", 'eval "$1" && exec env -0', "sh", printed("--shell", *words)], env={},
+                           stdout=subprocess.PIPE, check=True, timeout=30).stdout.decode()
+    read = dict(item.split("=", 1) for item in shown.split("\0") if item)
+    wanted = json.loads(printed("--json", *words))
+    assert {name: read.get(name) for name in wanted} == wanted and wanted["CURL_CA_BUNDLE"] == str(odd / "ca.pem")
+    refused = env("--dotenv", *words)
+    assert refused.returncode == 1 and refused.stdout == "" and "--dotenv" in refused.stderr
+
+
+def test_a_file_of_variables_has_each_on_a_line():
+    lines = printed("--dotenv").splitlines()
+    assert dict(line.split("=", 1) for line in lines) == json.loads(printed("--json"))
+
+
+def test_only_what_is_there_is_told(tmp_path):
+    (tmp_path / "ca.pem").write_text(PEM)
+    proxy = json.loads(printed("--json", "--proxy", "http://127.0.0.1:3128"))
+    roots = json.loads(printed("--json", "--ca", str(tmp_path / "ca.pem")))
+    assert "HTTPS_PROXY" in proxy and "SSL_CERT_FILE" not in proxy and "trustStore" not in proxy["JAVA_TOOL_OPTIONS"]
+    assert "SSL_CERT_FILE" in roots and not [name for name in roots if "PROXY" in name.upper()]
+
+
+def test_wrong_words_say_what_is_wrong(tmp_path):
+    (tmp_path / "none.pem").write_text("-----BEGIN PRIVATE KEY-----\n")
+    for words, status, text in [
+        (("--proxy", "socks5://a:1"), 2, "such as http://"), (("--proxy",), 2, "a value is missing"), (("-x",), 2, "not an option"),
+        (("--proxy-env", "yes"), 2, "neither on nor off"), (("--proxy-env", "on", "--proxy", "http://a:1"), 2, "sandbox"),
+        (("--ca", "a", "--ca", "b"), 2, "twice"), (("--ca", str(tmp_path / "absent")), 1, "No such file"),
+        (("--ca", str(tmp_path / "none.pem")), 1, "no certificate"),
+    ]:
+        done = env(*words)
+        assert (done.returncode, done.stdout) == (status, "") and text in done.stderr, (words, done)
