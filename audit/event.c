@@ -22,6 +22,7 @@ struct class_entry {
 static const struct class_entry classes[] = {
 	[AUDIT_HTTP] = {4002, 4, "HTTP Activity"},
 	[AUDIT_NETWORK] = {4001, 4, "Network Activity"},
+	[AUDIT_DNS] = {4003, 4, "DNS Activity"},
 	[AUDIT_PROCESS] = {1007, 1, "Process Activity"},
 	[AUDIT_ENTITY] = {3004, 3, "Entity Management"},
 	[AUDIT_LIFECYCLE] = {6002, 6, "Application Lifecycle"},
@@ -79,7 +80,7 @@ void event_write_address(struct event_writer *w, const struct address *a, uint16
 
 enum event_action event_action_of(const struct audit_event *e)
 {
-	if (e->class != AUDIT_HTTP && e->class != AUDIT_NETWORK)
+	if (e->class != AUDIT_HTTP && e->class != AUDIT_NETWORK && e->class != AUDIT_DNS)
 		return ACTION_NONE;
 	/* Admitted, then failed at the other end: policy let it pass. */
 	if (reason_allows(e->reason) || e->reason == REASON_ERROR_UPSTREAM ||
@@ -99,6 +100,7 @@ static bool event_succeeded(const struct audit_event *e)
 	switch (e->class) {
 	case AUDIT_HTTP:
 	case AUDIT_NETWORK:
+	case AUDIT_DNS:
 		return reason_allows(e->reason);
 	case AUDIT_PROCESS:
 		return e->reason != REASON_SANDBOX_VIOLATION &&
@@ -238,6 +240,13 @@ static void write_body(struct event_writer *w)
 		if (w->e->class == AUDIT_HTTP)
 			event_write_http(w);
 		event_write_tls(w);
+		event_write_traffic(w);
+		event_write_container(w);
+		return;
+	case AUDIT_DNS:
+		event_write_policy(w);
+		event_write_endpoints(w);
+		event_write_dns(w);
 		event_write_traffic(w);
 		event_write_container(w);
 		return;

@@ -15,7 +15,24 @@
 #define AUDIT_LINE_BYTES_MAX 8192 /* what syslog receivers should take (RFC 5425) */
 #define AUDIT_FILES_MAX      32   /* named in one event; the rest is counted */
 
-enum audit_class { AUDIT_HTTP, AUDIT_NETWORK, AUDIT_PROCESS, AUDIT_ENTITY, AUDIT_LIFECYCLE };
+enum audit_class {
+	AUDIT_HTTP,
+	AUDIT_NETWORK,
+	AUDIT_DNS,
+	AUDIT_PROCESS,
+	AUDIT_ENTITY,
+	AUDIT_LIFECYCLE
+};
+
+/** A question for a name, and what the proxy's own DNS answered. */
+struct audit_dns {
+	struct slice name;        /* that was asked for, with dots; peer text */
+	const char *type, *class; /* of the record that was asked for, such as "AAAA", "IN" */
+	unsigned rcode;           /* RFC 6895 */
+	struct address answer;    /* family 0: none */
+	uint32_t ttl_s;           /* of it */
+	bool udp;
+};
 
 /** A file that went in or came out. */
 struct audit_file {
@@ -67,6 +84,7 @@ struct audit_event {
 	struct slice user_agent, content_type;
 	unsigned status;
 	uint64_t bytes_in, bytes_out; /* in = towards the sandbox, out = left the sandbox */
+	const struct audit_dns *dns;  /* of AUDIT_DNS */
 	const char *tls_version, *tls_cipher, *tls_certificate_subject, *tls_certificate_issuer,
 		*tls_certificate_serial;
 

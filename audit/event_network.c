@@ -74,7 +74,9 @@ void event_write_endpoints(struct event_writer *w)
 	json_int(j, "direction_id", 2);
 	json_text(j, "direction", "Outbound");
 	bool packet = e->class == AUDIT_NETWORK && e->activity == 5;
-	bool udp = e->address_class != NULL && strcmp(e->address_class, "udp") == 0;
+	bool udp = e->dns != NULL
+		? e->dns->udp
+		: e->address_class != NULL && strcmp(e->address_class, "udp") == 0;
 	if (!packet || udp) {
 		json_text(j, "protocol_name", udp ? "udp" : "tcp");
 		json_int(j, "protocol_num", udp ? IPPROTO_UDP : IPPROTO_TCP);
@@ -91,6 +93,64 @@ void event_write_traffic(struct event_writer *w)
 	json_uint(&w->j, "bytes_in", e->bytes_in);
 	json_uint(&w->j, "bytes_out", e->bytes_out);
 	json_object_end(&w->j);
+}
+
+/** As OCSF calls the numbers of RFC 6895. */
+static const char *rcode_caption(unsigned rcode)
+{
+	switch (rcode) {
+	case 0:
+		return "NoError";
+	case 1:
+		return "FormError";
+	case 2:
+		return "ServError";
+	case 3:
+		return "NXDomain";
+	case 4:
+		return "NotImp";
+	case 5:
+		return "Refused";
+	case 16:
+		return "BADVERS";
+	default:
+		return NULL;
+	}
+}
+
+static void event_write_answer(struct event_writer *w, const struct audit_dns *dns)
+{
+	char text[ADDRESS_TEXT_BYTES];
+	struct json *j = &w->j;
+	if (dns->answer.family == 0)
+		return;
+	json_array(j, "answers");
+	json_object(j, NULL);
+	json_text(j, "rdata", address_format(&dns->answer, text));
+	json_text(j, "type", dns->answer.family == 4 ? "A" : "AAAA");
+	json_text(j, "class", "IN");
+	json_uint(j, "ttl", dns->ttl_s);
+	json_object_end(j);
+	json_array_end(j);
+}
+
+void event_write_dns(struct event_writer *w)
+{
+	const struct audit_dns *dns = w->e->dns;
+	struct json *j = &w->j;
+	if (dns == NULL)
+		return;
+	if (dns->name.len > 0) { /* OCSF takes no query without one */
+		json_object(j, "query");
+		event_write_host(w, "hostname", dns->name);
+		event_write_own(w, "type", dns->type, METHOD_BYTES);
+		event_write_own(w, "class", dns->class, METHOD_BYTES);
+		json_object_end(j);
+	}
+	event_write_answer(w, dns);
+	const char *caption = rcode_caption(dns->rcode);
+	json_text(j, "rcode", caption != NULL ? caption : "Other");
+	json_uint(j, "rcode_id", caption != NULL ? dns->rcode : 99);
 }
 
 static void event_write_url(struct event_writer *w)

@@ -49,6 +49,7 @@ unsigned event_append_url(const struct audit_event *e, struct buf *to);
 void event_write_policy(struct event_writer *w);
 void event_write_endpoints(struct event_writer *w);
 void event_write_traffic(struct event_writer *w);
+void event_write_dns(struct event_writer *w);
 void event_write_http(struct event_writer *w);
 void event_write_tls(struct event_writer *w);
 

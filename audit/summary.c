@@ -115,7 +115,9 @@ static int add_denial(struct audit_denial **list, size_t *length, uint64_t *left
 static int event_counts(struct summing *s, const struct audit_line *line)
 {
 	uint64_t class_uid = audit_line_number_at(line, "class_uid");
-	if ((class_uid != 4002 && class_uid != 4001) || !audit_line_counts(line))
+	/* An address from the proxy's DNS is nothing that left; what it refuses is all there is of the attempt. */
+	bool name = class_uid == 4003 && audit_line_number_at(line, "action_id") == 2;
+	if ((class_uid != 4002 && class_uid != 4001 && !name) || !audit_line_counts(line))
 		return 0;
 	if (s->sandbox_id != NULL && !text_same(text_at(line, "src_endpoint.uid"), s->sandbox_id))
 		return 0;

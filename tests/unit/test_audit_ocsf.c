@@ -179,6 +179,14 @@ static const struct checkpoint signed_one = {.chain = "run",
 	.policy = "sha256:00",
 	.key = "0123456789abcdef"};
 
+static const struct audit_dns answered = {.name = SLICE("data.example.com"),
+	.type = "A",
+	.class = "IN",
+	.answer = {.family = 4, .bytes = {198, 18, 0, 1}},
+	.ttl_s = 30,
+	.udp = true};
+static const struct audit_dns refused = {.rcode = 1};
+
 /** Everything that can be known of an event of a class. */
 static struct audit_event whole_event(enum audit_class class, unsigned activity, enum reason reason)
 {
@@ -223,6 +231,7 @@ static struct audit_event whole_event(enum audit_class class, unsigned activity,
 		.status = 200,
 		.bytes_in = 5,
 		.bytes_out = 6,
+		.dns = class == AUDIT_DNS ? &answered : NULL,
 		.tls_version = "TLSv1.3",
 		.tls_cipher = "TLS_AES_256_GCM_SHA384",
 		.tls_certificate_subject = "CN=data.example.com",
@@ -263,6 +272,7 @@ static struct audit_event bare_event(enum audit_class class, unsigned activity, 
 		.policy_version = "sha256:00",
 		.door = "packet",
 		.verdict = "ok",
+		.dns = class == AUDIT_DNS ? &refused : NULL,
 		.host = class == AUDIT_HTTP ? SLICE("a.test") : (struct slice){0}};
 }
 
@@ -277,6 +287,7 @@ static const struct {
 	{AUDIT_NETWORK, 1, REASON_ALLOW_RULE, REASON_ERROR_INTERNAL},
 	{AUDIT_NETWORK, 2, REASON_ALLOW_RULE, REASON_ERROR_INTERNAL},
 	{AUDIT_NETWORK, 5, REASON_DENY_DEFAULT, REASON_DENY_PACKET},
+	{AUDIT_DNS, 2, REASON_ALLOW_RULE, REASON_ERROR_INTERNAL},
 	{AUDIT_PROCESS, 1, REASON_SANDBOX_START, REASON_SANDBOX_START},
 	{AUDIT_PROCESS, 2, REASON_SANDBOX_EXIT, REASON_SANDBOX_EXIT},
 	{AUDIT_PROCESS, 99, REASON_SANDBOX_VIOLATION, REASON_SANDBOX_VIOLATION},
@@ -326,7 +337,7 @@ static void what_the_schema_has_not_is_noticed(void **state)
 	json_t *objects = json_object_get(schema, "objects");
 	assert_null(json_object_get(at(objects, "metadata.attributes"), "ticket"));
 	assert_non_null(json_object_get(at(objects, "metadata.attributes"), "uid"));
-	assert_int_equal(json_object_size(json_object_get(schema, "classes")), 5);
+	assert_int_equal(json_object_size(json_object_get(schema, "classes")), 6);
 }
 
 static int load_schema(void **state)

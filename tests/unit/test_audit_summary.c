@@ -61,6 +61,34 @@ static void decisions_and_bytes_are_counted(void **state)
 	rig_close(&rig);
 }
 
+/** An address from the proxy's DNS let nothing pass yet; a name that it refuses is an attempt. */
+static void refused_names_are_counted_and_answered_ones_are_not(void **state)
+{
+	(void)state;
+	struct audit_rig rig;
+	const struct audit_dns dns = {.name = SLICE("b.test"), .type = "A", .rcode = 3};
+	struct audit_event e = {.class = AUDIT_DNS,
+		.activity = 2,
+		.reason = REASON_DENY_DEFAULT,
+		.sandbox_id = "sb-1",
+		.host = SLICE("b.test"),
+		.dns = &dns,
+		.suggestion = "b.test",
+		.count = 2};
+	rig_open(&rig);
+	put(&rig, e);
+	e.reason = REASON_ALLOW_RULE;
+	put(&rig, e);
+	struct audit_summary s = sum(&rig, "sb-1");
+	assert_int_equal(s.allowed, 0);
+	assert_int_equal(s.denied, 2);
+	assert_int_equal(s.denial_count, 1);
+	assert_string_equal(s.denials[0].host, "b.test");
+	assert_string_equal(s.denials[0].suggestion, "b.test");
+	audit_summary_fini(&s);
+	rig_close(&rig);
+}
+
 static void a_failure_has_what_explains_it(void **state)
 {
 	(void)state;
@@ -224,6 +252,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(decisions_and_bytes_are_counted),
+		cmocka_unit_test(refused_names_are_counted_and_answered_ones_are_not),
 		cmocka_unit_test(a_failure_has_what_explains_it),
 		cmocka_unit_test(a_denial_has_what_explains_it),
 		cmocka_unit_test(an_event_that_stands_there_twice_counts_once),
