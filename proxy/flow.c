@@ -118,6 +118,7 @@ void flow_adopt(struct flow *f)
 
 void flow_drop_upstream(struct flow *f)
 {
+	pool_leave(f);
 	stream_free(ptr_take(f->upstream));
 	free(ptr_take(f->tls_info));
 }
@@ -231,6 +232,7 @@ static void flow_free(struct flow *f)
 	resolve_drop(ptr_take(f->query));
 	dial_free(ptr_take(f->dial));
 	keeper_wait_end(&f->leaf);
+	pool_leave(f);
 	if (f->cut) {
 		stream_reset(ptr_take(f->client));
 		stream_reset(ptr_take(f->upstream));
@@ -275,7 +277,7 @@ static void flow_watch(struct flow *f)
 {
 	const struct flow_table *state = &table[f->state];
 	stream_watch(f->client, state->reads_client);
-	if (f->upstream != NULL)
+	if (f->upstream != NULL && f->parked == NULL)
 		stream_watch(f->upstream, state->reads_upstream);
 	uint64_t due = note_due_ms(f);
 	if (due > f->deadline_ms)

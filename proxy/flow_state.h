@@ -6,6 +6,7 @@
 #include "proxy/dial.h"
 #include "proxy/flow.h"
 #include "proxy/passage.h"
+#include "proxy/pool.h"
 #include "proxy/record.h"
 #include "proxy/socks.h"
 #include "proxy/stream.h"
@@ -87,6 +88,9 @@ struct flow {
 	struct flow_ends ends;
 	struct stream *client;
 	struct stream *upstream;
+	struct pooled
+		*parked; /* where upstream waits between two requests: pool.h; NULL: it is in use */
+	bool served;     /* upstream has answered a request before */
 
 	enum flow_door door;
 	bool spoken;                     /* the first bytes came: what the client speaks is known */
@@ -251,6 +255,10 @@ enum flow_progress flow_connect(struct flow *f);
 enum flow_progress flow_step_resolve(struct flow *f);
 enum flow_progress flow_step_dial(struct flow *f);
 enum flow_progress flow_step_upstream_tls(struct flow *f);
+/** The rule by which an address is judged: the request's; for a tunnel whose requests will have their own, any that opens it. */
+const struct rule *flow_rule_for(const struct flow *f, const struct address *a);
+/** What the record says of the upstream's TLS. */
+void flow_note_tls(struct flow *f);
 
 /* tunnel.c */
 enum flow_progress flow_step_establish(struct flow *f);

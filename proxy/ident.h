@@ -12,6 +12,8 @@
 #define IDENT_BUCKETS 1024
 
 struct flow;
+struct pooled;
+struct tls_tickets;
 
 /** A sandbox that has a lease. */
 struct sandbox {
@@ -22,6 +24,9 @@ struct sandbox {
 	const struct profile *profile; /* of the policy in force */
 	struct flow *flows;            /* of this sandbox; flow.c's */
 	uint32_t connections;
+	struct pooled *pooled; /* connections to hosts that wait; pool.c's */
+	uint32_t pooled_count;
+	struct tls_tickets *tickets; /* NULL: nothing is resumed */
 };
 
 /** Zero-initialise. */

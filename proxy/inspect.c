@@ -51,18 +51,6 @@ enum flow_progress flow_refuse_head(struct flow *f, const struct http_fault *why
 	return flow_refuse_fault(f, why, &words);
 }
 
-/** An upstream between two requests has nothing to say: bytes or an end, and it is dropped. */
-static bool idle_upstream(struct flow *f)
-{
-	struct stream *u = f->upstream;
-	if (u == NULL)
-		return false;
-	bool progress = stream_fill(u);
-	if (buf_len(&u->in) > 0 || u->ended || u->broken)
-		flow_drop_upstream(f);
-	return progress;
-}
-
 static enum flow_progress head_unfinished(struct flow *f, bool progress)
 {
 	struct stream *c = f->client;
@@ -349,8 +337,7 @@ enum flow_progress flow_step_head(struct flow *f)
 {
 	struct stream *c = f->client;
 	struct http_fault why;
-	bool progress = idle_upstream(f);
-	progress |= stream_peek(c);
+	bool progress = stream_peek(c);
 	if (!f->spoken && buf_len(&c->in) > 0) {
 		f->spoken = true;
 		if (flow_is_socks(f))
@@ -390,8 +377,7 @@ enum flow_progress flow_step_request(struct flow *f)
 {
 	struct stream *c = f->client;
 	struct http_fault why;
-	bool progress = idle_upstream(f);
-	progress |= stream_fill(c);
+	bool progress = stream_fill(c);
 	enum http1_result result =
 		http1_parse_request(&f->scan, buf_slice(&c->in), &f->worker->request, &why);
 	if (result == HTTP1_MORE)

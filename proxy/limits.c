@@ -30,6 +30,10 @@ static const struct limit_key keys[] = {
 	LIMIT(commit_ms),
 	LIMIT(open_ms),
 	LIMIT(open_bytes),
+	LIMIT(pool_connections),
+	LIMIT(pool_idle_ms),
+	LIMIT(pool_fresh_ms),
+	LIMIT(ticket_ms),
 	LIMIT(leave_ms),
 	LIMIT(linger_ms),
 };
@@ -49,6 +53,10 @@ struct limits limits_default(void)
 		.commit_ms = 5000,
 		.open_ms = 10000,
 		.open_bytes = 1 << 20,
+		.pool_connections = 128,
+		.pool_idle_ms = 15000,
+		.pool_fresh_ms = 1000,
+		.ticket_ms = 600000,
 		.leave_ms = 10000,
 		.linger_ms = 2000,
 	};

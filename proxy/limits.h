@@ -26,6 +26,7 @@
 
 /* TLS and leaves */
 #define TLS_ROOTS_BYTES_MAX   ((size_t)16 << 20) /* one PEM bundle of roots */
+#define TLS_TICKETS_MAX       32                 /* of one sandbox, to resume sessions with hosts */
 #define LEAF_CACHE_MAX        1024               /* leaves that one worker keeps */
 #define LEAF_DER_BYTES_MAX    2048
 #define LEAF_LIFETIME_SECONDS (24 * 3600)
@@ -39,9 +40,11 @@
 #define FLOW_TURN_STEPS       32    /* steps of one flow before the others get their turn */
 #define LISTENER_TURN_ACCEPTS 64    /* connections accepted before the others get their turn */
 #define LINGER_BYTES_MAX                                                                           \
-	262144 /* thrown away behind a refused request, so that its answer arrives */
-#define PIPE_BYTES            262144 /* asked for, of a pipe between two sockets */
-#define PIPE_POOL_MAX         32     /* empty pipes that a worker keeps */
+	262144            /* thrown away behind a refused request, so that its answer arrives */
+#define PIPE_BYTES 262144 /* asked for, of a pipe between two sockets */
+#define POOL_CONNECTIONS_MAX                                                                       \
+	4096 /* to hosts, that wait for another request, all sandboxes of a worker */
+#define PIPE_POOL_MAX         32 /* empty pipes that a worker keeps */
 #define RESOLVE_ADDRESSES_MAX 16 /* of each family, of one name; what is beyond is not looked at */
 #define RESOLVE_QUERIES_MAX   4096 /* look-ups at once, all sandboxes of a worker */
 #define KEEPER_REQUESTS_MAX   1024 /* names that wait for the keeper at once */
@@ -52,24 +55,30 @@
 #define BUDGET_SANDBOXES_MAX 4096  /* of a worker */
 
 /* DNS */
-#define SYNTHETIC_NAMES_MAX 512 /* addresses of one sandbox */
+#define SYNTHETIC_NAMES_MAX   512  /* addresses of one sandbox */
+#define DNS_MESSAGE_BYTES_MAX 1232 /* a question or an answer, by UDP and TCP */
+#define DNS_ANSWER_BYTES_MIN  320  /* header, the longest question and an answer's fixed part */
 
 /** Deadlines and counts that a setting changes; one copy a worker, constant once it runs. */
 struct limits {
-	uint32_t connections;   /* of one sandbox at once */
-	uint32_t header_ms;     /* from a head's first byte to its last, whatever trickles in */
-	uint32_t handshake_ms;  /* each TLS handshake, either side */
-	uint32_t dial_ms;       /* all attempts to connect */
-	uint32_t dial_delay_ms; /* until the next address is tried beside (RFC 8305 5) */
-	uint32_t dns_ms;        /* both questions */
-	uint32_t dns_grace_ms;  /* the other family's time once one has an address */
-	uint32_t keeper_ms;     /* a leaf from the keeper */
-	uint32_t idle_ms;       /* without a byte in either direction */
-	uint32_t commit_ms;     /* until the disk has a decision, where that is waited for */
-	uint32_t open_ms;       /* from a decision to an event that it is under way */
-	uint32_t open_bytes;    /* the same, by what has passed */
-	uint32_t leave_ms;      /* for what is under way when the proxy alone is asked to end */
-	uint32_t linger_ms;     /* until a client that was answered has to be gone */
+	uint32_t connections;      /* of one sandbox at once */
+	uint32_t header_ms;        /* from a head's first byte to its last, whatever trickles in */
+	uint32_t handshake_ms;     /* each TLS handshake, either side */
+	uint32_t dial_ms;          /* all attempts to connect */
+	uint32_t dial_delay_ms;    /* until the next address is tried beside (RFC 8305 5) */
+	uint32_t dns_ms;           /* both questions */
+	uint32_t dns_grace_ms;     /* the other family's time once one has an address */
+	uint32_t keeper_ms;        /* a leaf from the keeper */
+	uint32_t idle_ms;          /* without a byte in either direction */
+	uint32_t commit_ms;        /* until the disk has a decision, where that is waited for */
+	uint32_t open_ms;          /* from a decision to an event that it is under way */
+	uint32_t open_bytes;       /* the same, by what has passed */
+	uint32_t pool_connections; /* to hosts, of one sandbox, that wait for another request */
+	uint32_t pool_idle_ms;     /* for so long */
+	uint32_t pool_fresh_ms;    /* for so long where the request can't be sent again */
+	uint32_t ticket_ms;        /* a host's TLS session may be resumed */
+	uint32_t leave_ms;         /* for what is under way when the proxy alone is asked to end */
+	uint32_t linger_ms;        /* until a client that was answered has to be gone */
 };
 
 /** What holds when nothing is set. */

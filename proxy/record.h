@@ -38,6 +38,7 @@ struct record {
 	char uid[UUID_TEXT_BYTES];
 	char request_id[RECORD_REQUEST_ID_BYTES];
 	char content_type[RECORD_TYPE_BYTES];
+	bool reused; /* by a connection that had served another request */
 	bool has_query;
 	size_t query_bytes;
 	bool encoded_slash;

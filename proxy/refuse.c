@@ -85,6 +85,7 @@ enum flow_progress flow_refuse(struct flow *f, const struct refusal *r)
 		f->cut = true; /* no memory for words: it is refused all the same */
 	if (!r->unrecorded)
 		refusal_record(f, r, record, allow[0] != '\0' ? allow : NULL, from);
+	pool_leave(f);
 	stream_reset(ptr_take(f->upstream)); /* a request sent in part must not look complete */
 	if (f->cut || f->client->broken)
 		return flow_over(f, NULL);
@@ -139,6 +140,7 @@ static enum flow_progress keep_fault(struct flow *f, const struct flow_fault *fa
 enum flow_progress flow_upstream_failed(struct flow *f, const struct flow_fault *fault)
 {
 	dial_free(ptr_take(f->dial));
+	pool_leave(f);
 	stream_reset(ptr_take(f->upstream));
 	bool established = f->tunnel && !f->open && f->state != FLOW_RESOLVE;
 	if (established && f->transport == POLICY_SPLICE)

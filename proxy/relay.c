@@ -90,7 +90,7 @@ static enum relay request_piece(struct flow *f)
 	enum body_result result = body_read(&x->request_reader, in, &used, &payload);
 	if (result == BODY_ERROR)
 		return request_malformed(f);
-	if (result == BODY_DATA && x->request_reader.payload_total > x->request_limit &&
+	if (result != BODY_DONE && body_reader_announced(&x->request_reader) > x->request_limit &&
 		!record_observe(&f->request_record, REASON_DENY_SIZE))
 		return request_too_large(f);
 	f->request_record.request_body_bytes = x->request_reader.payload_total;
@@ -296,7 +296,7 @@ static enum relay response_piece(struct flow *f)
 	enum body_result result = body_read(&x->response_reader, in, &used, &payload);
 	if (result == BODY_ERROR)
 		return upstream_failed(f, x->response_reader.fault.detail);
-	if (result == BODY_DATA && x->response_reader.payload_total > x->response_limit &&
+	if (result != BODY_DONE && body_reader_announced(&x->response_reader) > x->response_limit &&
 		!record_observe(&f->request_record, REASON_DENY_SIZE))
 		return response_too_large(f);
 	f->request_record.response_body_bytes = x->response_reader.payload_total;
@@ -343,12 +343,13 @@ static enum flow_progress exchange_end(struct flow *f)
 	(void)record_close(f, &f->request_record, detail, NULL); /* has a slot, so there is room */
 	buf_fini(&f->head);
 	x->answered = false; /* as the next request is not */
+	f->served = true;
 	/* Bytes behind a complete response answer nothing: they and their connection are dropped. */
 	if (x->upstream_close || !x->request_done || buf_len(&u->in) > 0 || u->ended || u->broken ||
 		u->mute)
 		flow_drop_upstream(f);
 	else
-		stream_trim(u);
+		pool_park(f);
 	if (x->client_close)
 		return flow_move(f, FLOW_LINGER);
 	return flow_move(f, f->open ? FLOW_REQUEST : FLOW_HEAD);

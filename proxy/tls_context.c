@@ -24,11 +24,10 @@
 
 static const unsigned char alpn_http1[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
 
-/** What both sides have in common. No session is ever resumed: one of another name could be. */
+/** What both sides have in common. */
 static bool context_settings(SSL_CTX *ctx)
 {
-	SSL_CTX_set_options(
-		ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION);
+	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_mode(ctx,
 		SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 			SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
@@ -134,6 +133,9 @@ int tls_upstream_context_new(
 		return leaf_failure(why, -EIO, "making the TLS context");
 	}
 	SSL_CTX_set_verify(c->ctx, SSL_VERIFY_PEER, tls_verify_callback);
+	/* Sessions are kept by sandbox, host and port: tls_tickets.h. */
+	SSL_CTX_set_session_cache_mode(c->ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+	SSL_CTX_sess_set_new_cb(c->ctx, tls_tickets_keep);
 	*ret = c;
 	return 0;
 }
@@ -191,6 +193,7 @@ int tls_server_context_new(
 		tls_server_context_free(c);
 		return leaf_failure(why, -EIO, "making the TLS context");
 	}
+	SSL_CTX_set_options(c->ctx, SSL_OP_NO_TICKET);
 	SSL_CTX_set_client_hello_cb(c->ctx, tls_hello_callback, NULL);
 	SSL_CTX_set_alpn_select_cb(c->ctx, alpn_select, NULL);
 	*ret = c;

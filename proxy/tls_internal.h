@@ -3,10 +3,13 @@
 #define ECLUSA_PROXY_TLS_INTERNAL_H
 
 #include "proxy/tls.h"
+#include "proxy/tls_tickets.h"
 
 #include <openssl/ssl.h>
 
 #define TLS_VERIFY_TEXT_BYTES 224
+/* Whole names, never the subject. */
+#define TLS_HOST_FLAGS (X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT)
 
 /** Which side the peer is on. */
 enum tls_side { TLS_SIDE_SANDBOX, TLS_SIDE_WORLD };
@@ -34,6 +37,8 @@ struct tls_session {
 	bool broken; /* a fatal error happened: nothing more is said */
 	enum tls_hello_kind hello;
 	struct host name; /* what the ClientHello names, or whom the certificate must name */
+	uint16_t port;    /* with tickets: where the host is */
+	struct tls_tickets *tickets; /* borrowed; NULL: nothing is resumed */
 	char verify_text
 		[TLS_VERIFY_TEXT_BYTES]; /* why the certificate is not valid; empty if it is */
 };
@@ -45,6 +50,8 @@ int tls_socket_attach(SSL *ssl, const BIO_METHOD *method, int fd);
 
 /** SSL_CTX_set_client_hello_cb(): reads the name, parks. */
 int tls_hello_callback(SSL *ssl, int *ret_alert, void *arg);
+/** SSL_CTX_sess_set_new_cb(): the host gave a ticket. */
+int tls_tickets_keep(SSL *ssl, SSL_SESSION *session);
 /** SSL_set_verify(): keeps a readable text of the first error; never turns a no into a yes. */
 int tls_verify_callback(int valid, X509_STORE_CTX *store);
 

@@ -31,8 +31,7 @@ static struct tls_session *session_new(SSL_CTX *ctx, const BIO_METHOD *socket, i
 static bool expect_host(SSL *ssl, const struct host *host)
 {
 	X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
-	X509_VERIFY_PARAM_set_hostflags(
-		param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+	X509_VERIFY_PARAM_set_hostflags(param, TLS_HOST_FLAGS);
 	if (host->kind == HOST_ADDRESS)
 		return X509_VERIFY_PARAM_set1_ip(
 			       param, host->address.bytes, host->address.family == 6 ? 16 : 4) == 1;
@@ -112,13 +111,23 @@ static enum tls_result unfinished(struct tls_session *s, int r, struct tls_fault
 	return tls_fault_set(s, error, why);
 }
 
+/** The world's side has a certificate that was verified, now or when the resumed session began. */
+static bool is_verified(const struct tls_session *s)
+{
+	return s->side == TLS_SIDE_SANDBOX ||
+		(SSL_get_verify_result(s->ssl) == X509_V_OK &&
+			SSL_get0_peer_certificate(s->ssl) != NULL);
+}
+
 enum tls_result tls_handshake(struct tls_session *s, struct tls_fault *why)
 {
 	ERR_clear_error();
 	errno = 0;
 	int r = SSL_do_handshake(s->ssl);
-	if (r == 1)
+	if (r == 1 && is_verified(s))
 		return TLS_DONE;
+	if (r == 1)
+		return tls_fault_set(s, SSL_ERROR_SSL, why);
 	enum tls_result result = unfinished(s, r, why);
 	/* close_notify in the middle of a handshake is no orderly end. */
 	return result == TLS_CLOSED ? tls_fault_set(s, SSL_ERROR_SSL, why) : result;

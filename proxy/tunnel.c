@@ -199,6 +199,7 @@ enum flow_progress flow_step_client_tls(struct flow *f)
 	case TLS_DONE:
 		f->open = true;
 		metrics_add(f->worker->metrics, METRICS_CLIENT_TLS, 1);
+		pool_park(f);
 		return flow_move(f, FLOW_REQUEST);
 	case TLS_WANT_READ:
 	case TLS_WANT_WRITE:

@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "ipc/fault.h"
+#include "proxy/tls_tickets.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -45,8 +46,7 @@ static bool worse(enum reason a, enum reason b)
 	return a == REASON_DENY_ADDRESS_METADATA && b != REASON_DENY_ADDRESS_METADATA;
 }
 
-/** The rule by which an address is judged: the request's; for a tunnel whose requests will have their own, any that opens it. */
-static const struct rule *rule_for(const struct flow *f, const struct address *a)
+const struct rule *flow_rule_for(const struct flow *f, const struct address *a)
 {
 	if (!f->tunnel || f->open || f->transport != POLICY_INSPECT ||
 		reason_allows(policy_admit_address(f->rule, a)))
@@ -70,7 +70,7 @@ static enum flow_progress guard_all(struct flow *f, const struct address *addres
 	for (size_t i = 0; f->admitted != NULL && i < count; i++) {
 		struct guard_target target = {.address = &addresses[i], .port = f->port};
 		enum reason here = REASON_DENY_ADDRESS_PRIVATE;
-		switch (guard_admit(&f->worker->guard, rule_for(f, &addresses[i]), &target,
+		switch (guard_admit(&f->worker->guard, flow_rule_for(f, &addresses[i]), &target,
 			&f->admitted[f->admitted_count], &here)) {
 		case GUARD_ADMITTED:
 			f->admitted_count++;
@@ -108,23 +108,62 @@ static enum flow_progress look_up(struct flow *f)
 	return FLOW_AGAIN;
 }
 
+/** For the request that waits, or for those that a new tunnel carries in the clear. */
+static enum flow_progress connected_plain(struct flow *f)
+{
+	if (!f->tunnel || f->open)
+		return flow_exchange_begin(f);
+	f->open = true;
+	pool_park(f);
+	return flow_move(f, FLOW_REQUEST);
+}
+
+/** A connection that waited is f's now, by f's rule. */
+static enum flow_progress reuse(struct flow *f)
+{
+	if (!f->request_record.live) /* a new tunnel */
+		return f->scheme == POLICY_SCHEME_HTTP ? connected_plain(f)
+						       : flow_move(f, FLOW_LEAF);
+	f->x.reused = true;
+	f->request_record.reused = f->served;
+	metrics_add(f->worker->metrics, METRICS_REUSED, 1);
+	return flow_exchange_begin(f);
+}
+
+/** The address of a connection that waits, judged for the new tunnel: nothing needs to be looked up for it. */
+static bool know(struct flow *f)
+{
+	struct admitted_address one;
+	enum reason reason;
+	const struct address *a = pool_address(f);
+	struct guard_target target = {.address = a, .port = f->port};
+	if (a == NULL ||
+		guard_admit(&f->worker->guard, flow_rule_for(f, a), &target, &one, &reason) !=
+			GUARD_ADMITTED)
+		return false;
+	free(f->admitted);
+	f->admitted = malloc(sizeof(one));
+	f->admitted_count = f->admitted != NULL;
+	if (f->admitted != NULL)
+		*f->admitted = one;
+	return f->admitted != NULL;
+}
+
 enum flow_progress flow_connect(struct flow *f)
 {
-	struct stream *u = f->upstream;
-	if (u != NULL) {
-		u->readable = true; /* ask the socket itself: nothing unasked may lie there */
-		(void)stream_fill(u);
-		if (buf_len(&u->in) == 0 && !u->ended && !u->broken) {
-			f->x.reused = true;
-			metrics_add(f->worker->metrics, METRICS_REUSED, 1);
-			return flow_exchange_begin(f);
-		}
-		flow_drop_upstream(f);
-	}
+	bool request = f->request_record.live;
+	f->request_record.reused = false;
+	if (f->policy != f->worker->policy && flow_revoke(f))
+		return FLOW_AGAIN; /* the policy changed since this was allowed */
+	if (request && !f->x.repeated && pool_take(f))
+		return reuse(f);
+	pool_leave(f);
 	f->destination = (struct address){0};
 	(void)flow_move(f, FLOW_RESOLVE);
 	if (f->host.kind == HOST_ADDRESS)
 		return guard_all(f, &f->host.address, 1);
+	if (!request && f->transport == POLICY_INSPECT && know(f))
+		return admitted(f);
 	return look_up(f);
 }
 
@@ -158,20 +197,12 @@ enum flow_progress flow_step_resolve(struct flow *f)
 	return progress;
 }
 
-/** For the request that waits, or for those that a new tunnel carries in the clear. */
-static enum flow_progress connected_plain(struct flow *f)
-{
-	if (!f->tunnel || f->open)
-		return flow_exchange_begin(f);
-	f->open = true;
-	return flow_move(f, FLOW_REQUEST);
-}
-
 static enum flow_progress connected(struct flow *f, int fd)
 {
 	struct failure why = {0};
 	struct tls_session *session = NULL;
 	f->upstream = stream_new(&f->worker->loop, fd, flow_run, f);
+	f->served = false;
 	if (f->upstream == NULL)
 		return fail(f, REASON_ERROR_INTERNAL, NULL, "out of memory");
 	metrics_add(f->worker->metrics, METRICS_DIALLED, 1);
@@ -188,6 +219,7 @@ static enum flow_progress connected(struct flow *f, int fd)
 		(void)slice_escape(slice_of(why.text), fault.detail, sizeof(fault.detail));
 		return flow_upstream_failed(f, &fault);
 	}
+	tls_tickets_use(f->sandbox->tickets, session, f->port);
 	stream_start_tls(f->upstream, session);
 	return flow_move(f, FLOW_UPSTREAM_TLS);
 }
@@ -211,6 +243,10 @@ enum flow_progress flow_step_dial(struct flow *f)
 {
 	struct address address;
 	int error;
+	if (f->dial == NULL && !f->x.repeated && f->transport == POLICY_INSPECT && pool_take(f)) {
+		free(ptr_take(f->admitted));
+		return reuse(f);
+	}
 	if (f->dial == NULL) {
 		fault_point("worker-upstream");
 		f->dial = dial_start(
@@ -230,12 +266,19 @@ enum flow_progress flow_step_dial(struct flow *f)
 	return status == DIAL_CONNECTED ? connected(f, fd) : dial_failed(f, &address, error);
 }
 
-static enum flow_progress verified(struct flow *f)
+void flow_note_tls(struct flow *f)
 {
-	free(f->tls_info);
+	free(ptr_take(f->tls_info));
+	if (f->upstream->tls == NULL)
+		return;
 	f->tls_info = malloc(sizeof(*f->tls_info));
 	if (f->tls_info != NULL) /* without memory the record says less */
 		tls_session_info(f->upstream->tls, f->tls_info);
+}
+
+static enum flow_progress verified(struct flow *f)
+{
+	flow_note_tls(f);
 	if (f->open)
 		return flow_exchange_begin(f);
 	return flow_move(f, FLOW_LEAF);

@@ -7,6 +7,7 @@
 #include "ipc/channel.h"
 #include "proxy/flow.h"
 #include "proxy/renew.h"
+#include "proxy/tls_tickets.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -16,6 +17,8 @@ static void sandbox_end(struct sandbox *s)
 	if (s == NULL)
 		return;
 	flow_cut_all(s);
+	pool_clear(s);
+	tls_tickets_free(s->tickets); /* after the last session that uses it */
 	free(s);
 }
 
@@ -40,7 +43,9 @@ static int sandbox_place(struct worker *w, const struct message_sandbox *message
 		r = ident_add(&w->ident, message, profile, ret_old);
 	if (r < 0)
 		return r;
-	ident_find(&w->ident, &message->address)->budget = budget;
+	struct sandbox *s = ident_find(&w->ident, &message->address);
+	s->budget = budget;
+	s->tickets = tls_tickets_new(w->limits.ticket_ms);
 	synthetic_add_sandbox(w->context->synthetic, budget, message->sandbox_id);
 	return 0;
 }
@@ -269,7 +274,8 @@ int worker_run(const struct worker_context *context)
 	buf_init(&w->line, 4 * AUDIT_LINE_BYTES_MAX);
 	(void)uv_idle_init(&w->loop, &w->turns); /* can't fail */
 	w->turns.data = w;
-	(void)uv_timer_init(&w->loop, &w->expiry); /* likewise */
+	pool_init(&w->pool, &w->loop);
+	(void)uv_timer_init(&w->loop, &w->expiry); /* can't fail */
 	w->expiry.data = w;
 	renew_watch_expiry(w);
 	int r = worker_start(w, &why);

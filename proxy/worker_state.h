@@ -7,6 +7,7 @@
 #include "proxy/ident.h"
 #include "proxy/keeper_client.h"
 #include "proxy/pipe.h"
+#include "proxy/pool.h"
 #include "proxy/prepared.h"
 #include "proxy/resolve.h"
 #include "proxy/snapshot.h"
@@ -37,6 +38,7 @@ struct worker {
 	struct tls_upstream_context *tls_world;
 	struct tls_server_context *tls_sandbox;
 	struct pipe_pool pipes;
+	struct pool pool;
 	struct flow *ready; /* flows that used up their turn */
 	struct flow **ready_end;
 	struct flow *committing; /* flows that wait for the disk */
