@@ -245,6 +245,15 @@ enum body_result body_read_end(struct body_reader *r)
 	return r->state == STATE_DONE ? BODY_DONE : BODY_ERROR;
 }
 
+uint64_t body_reader_announced(const struct body_reader *r)
+{
+	uint64_t sum;
+	bool known = r->state == STATE_DATA || (r->state == STATE_PLAIN && r->kind == BODY_LENGTH);
+	if (!known)
+		return r->payload_total;
+	return __builtin_add_overflow(r->payload_total, r->remaining, &sum) ? UINT64_MAX : sum;
+}
+
 bool body_reader_done(const struct body_reader *r)
 {
 	return r->state == STATE_DONE;

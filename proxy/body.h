@@ -63,6 +63,8 @@ enum body_result body_read(
  * done, else BODY_ERROR: it was cut. */
 enum body_result body_read_end(struct body_reader *r);
 
+/** Payload so far, and what is known to follow: all of a length, or the rest of a chunk whose size was said. Saturates. */
+uint64_t body_reader_announced(const struct body_reader *r);
 /** Whether the body is over; then body_read() uses no more input. */
 bool body_reader_done(const struct body_reader *r);
 
