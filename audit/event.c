@@ -384,6 +384,10 @@ static void write_unmapped(struct event_writer *w)
 	}
 	if (e->encoded_slash)
 		json_bool(j, "encoded_slash", true);
+	if (e->upstream_reused)
+		json_bool(j, "upstream_reused", true);
+	if (e->address_unchecked)
+		json_text(j, "address", "unchecked");
 	if (e->count > 0)
 		json_uint(j, "count", e->count);
 	event_write_own(w, "address_class", e->address_class, METHOD_BYTES);

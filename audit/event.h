@@ -78,8 +78,10 @@ struct audit_event {
 
 	struct slice method, scheme, path; /* path without query; peer text */
 	bool has_query;
-	uint64_t query_bytes; /* its length without '?'; its text is never known here */
-	bool encoded_slash;   /* in the path */
+	uint64_t query_bytes;   /* its length without '?'; its text is never known here */
+	bool encoded_slash;     /* in the path */
+	bool upstream_reused;   /* on a connection to the host that had served another request */
+	bool address_unchecked; /* a proxy beyond ours chose the host's address */
 	uint64_t request_body_bytes, response_body_bytes; /* without framing; as far as they came */
 	struct slice user_agent, content_type;
 	unsigned status;

@@ -88,6 +88,10 @@ static bool opened_by(const struct rule *rule, const struct address *a)
 enum guard_result guard_admit(struct guard *g, const struct rule *rule,
 	const struct guard_target *target, struct admitted_address *ret, enum reason *ret_reason)
 {
+	if (g->by_name && target->address->family == 0) {
+		*ret = (struct admitted_address){.checked = {.port = target->port}};
+		return GUARD_ADMITTED;
+	}
 	enum reason reason = policy_admit_address(rule, target->address);
 	if (!reason_allows(reason)) {
 		*ret_reason = reason;

@@ -11,6 +11,7 @@
 struct guard {
 	int netlink_fd; /* rtnetlink: how would the kernel route this? */
 	uint32_t sequence;
+	bool by_name; /* a proxy beyond ours looks names up: an address of family 0, which nobody can dial, stands for one that it chooses */
 };
 
 /** Made by guard_admit() and by nothing else; dial_start() takes nothing else. */

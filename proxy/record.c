@@ -230,6 +230,9 @@ static struct audit_event event_of(const struct flow *f, const struct record *r)
 		.has_query = r->has_query,
 		.query_bytes = r->query_bytes,
 		.encoded_slash = r->encoded_slash,
+		.upstream_reused = r->reused,
+		.address_unchecked = f->worker->guard.by_name && f->destination.family == 0 &&
+			reason_allows(r->reason),
 		.request_body_bytes = r->request_body_bytes,
 		.response_body_bytes = r->response_body_bytes,
 		.would = r->would,
