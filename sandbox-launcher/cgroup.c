@@ -7,9 +7,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <time.h>
 
 void cgroup_init(struct cgroup *g)
@@ -150,17 +152,19 @@ uint64_t cgroup_cpu_ns(const struct cgroup *g)
 
 void cgroup_read(const struct cgroup *g, struct cgroup_usage *ret)
 {
-	*ret = (struct cgroup_usage){cgroup_cpu_ns(g), UINT64_MAX, 0, 0};
+	*ret = (struct cgroup_usage){cgroup_cpu_ns(g), UINT64_MAX, 0, 0, UINT64_MAX};
 	uint64_t oom = UINT64_MAX, pids = UINT64_MAX;
 	if (g->kind == CGROUP_V1) {
 		int memory = g->group[CGROUP_MEMORY];
 		ret->memory_peak_bytes = cgroup_number(memory, "memory.max_usage_in_bytes", NULL);
 		oom = cgroup_number(memory, "memory.oom_control", "oom_kill");
 		pids = cgroup_number(g->group[CGROUP_PIDS], "pids.events", "max");
+		ret->pids_peak = cgroup_number(g->group[CGROUP_PIDS], "pids.peak", NULL);
 	} else if (g->kind == CGROUP_V2) {
 		ret->memory_peak_bytes = cgroup_number(g->group[0], "memory.peak", NULL);
 		oom = cgroup_number(g->group[0], "memory.events", "oom_kill");
 		pids = cgroup_number(g->group[0], "pids.events", "max");
+		ret->pids_peak = cgroup_number(g->group[0], "pids.peak", NULL);
 	}
 	ret->oom_kills = oom == UINT64_MAX ? 0 : oom;
 	ret->pids_refused = pids == UINT64_MAX ? 0 : pids;
@@ -217,4 +221,15 @@ const char *cgroup_kind_name(enum cgroup_kind kind)
 {
 	static const char *const names[] = {"none", "v1", "v2"};
 	return names[kind];
+}
+
+const char *cgroup_rung(const struct cgroup *g, bool root)
+{
+	struct statfs fs;
+	if (g->kind == CGROUP_V1 && statfs("/sys/fs/cgroup/unified", &fs) == 0 &&
+		fs.f_type == CGROUP2_SUPER_MAGIC)
+		return "hybrid";
+	if (g->kind == CGROUP_V2 && !root)
+		return "v2-delegated";
+	return cgroup_kind_name(g->kind);
 }

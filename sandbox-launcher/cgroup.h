@@ -29,6 +29,7 @@ struct cgroup_usage {
 	uint64_t memory_peak_bytes;
 	uint64_t oom_kills;
 	uint64_t pids_refused;
+	uint64_t pids_peak;
 };
 
 void cgroup_init(struct cgroup *g);
@@ -49,6 +50,8 @@ void cgroup_remove(struct cgroup *g);
 /** Remove groups that dead launchers left beside this one. */
 void cgroup_sweep(const struct cgroup *g);
 const char *cgroup_kind_name(enum cgroup_kind kind);
+/** Which rung of the ladder: none, v1, hybrid (v1, beside a v2 without controllers), v2, v2-delegated (to an ordinary user). */
+const char *cgroup_rung(const struct cgroup *g, bool root);
 
 /* For cgroup_v1.c and cgroup_v2.c. */
 int cgroup_v1_create(struct cgroup *g, const struct spec *spec, struct failure *why);

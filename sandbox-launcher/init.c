@@ -8,6 +8,7 @@
 #include "ipc/channel.h"
 #include "sandbox-launcher/cpu_sampler.h"
 #include "sandbox-launcher/env.h"
+#include "sandbox-launcher/landlock.h"
 #include "sandbox-launcher/limits.h"
 #include "sandbox-launcher/userns.h"
 
@@ -27,6 +28,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+
+static const char *const WRITABLE[] = {"/tmp", "/work", "/out", VIEW_HOME, "/dev/shm"};
 
 enum { FD_REPORT = 3, FD_GO = 4, FD_FIRST_FREE = 5 };
 
@@ -109,13 +112,14 @@ static int take_streams(const struct init_job *job)
 }
 
 /* The launcher must have the listener before a call can wait for it; nobody in here may keep it. */
-static int load_filter(const struct filter_program *filter)
+static int load_filter(const struct filter_program *filter, struct probe_facts *facts)
 {
 	auto_fd listener = -1;
 	struct init_report report = {.kind = INIT_REPORT_LISTENER};
 	int r = filter_load(filter, &listener);
 	if (r < 0 || listener < 0)
 		return r;
+	facts->layers |= LAYER_BIT(LAYER_NOTIFY);
 	return channel_send(FD_REPORT, &report, sizeof(report), &listener, 1);
 }
 
@@ -124,6 +128,29 @@ static int load_filter(const struct filter_program *filter)
 	(SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                           \
 		SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |                          \
 		SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
+
+static int restrict_files(struct probe_facts *facts)
+{
+	int abi = landlock_apply(WRITABLE, array_size(WRITABLE));
+	facts->landlock_abi = abi < 0 ? 0 : abi;
+	if (abi > 0 && landlock_holds(WRITABLE[0]))
+		facts->layers |= LAYER_BIT(LAYER_LANDLOCK);
+	return abi < 0 ? abi : 0;
+}
+
+/* Must not be possible: that the program starts where a layer that it needs does not hold. */
+static int check_layers(const struct init_job *job, struct probe_facts *facts, struct failure *why)
+{
+	const uint32_t elsewhere = LAYER_BIT(LAYER_DIAL_GUARD); /* the launcher sees to it */
+	char names[256];
+	probe_inside(&job->outside, facts);
+	uint32_t missing = (LAYERS_ALWAYS | job->spec->required) & ~(facts->layers | elsewhere);
+	if (missing == 0)
+		return 0;
+	return failure_set(why, -EPERM, "%s: %s: it does not hold as seen from inside the sandbox",
+		(missing & LAYERS_ALWAYS) != 0 ? "layers of the sandbox" : "--require",
+		layers_text(missing, names, sizeof(names)));
+}
 
 #define STEP(call, ...)                                                                            \
 	do {                                                                                       \
@@ -138,7 +165,8 @@ static int load_filter(const struct filter_program *filter)
  * should: work under every supported kernel for root and for an ordinary user.
  * must not be possible after each step:
  */
-static int init_confine(const struct init_job *job, int *report, struct failure *why)
+static int init_confine(
+	const struct init_job *job, int *report, struct probe_facts *facts, struct failure *why)
 {
 	(void)umask(022);                        /* returns the old mask; can't fail */
 	(void)prctl(PR_SET_NAME, "eclusa-init"); /* for people who list processes */
@@ -155,6 +183,8 @@ static int init_confine(const struct init_job *job, int *report, struct failure 
 	/* touching files of the caller's uid or groups (root); being read by other processes */
 	STEP(become_user(job), "can't become the sandbox's user");
 	STEP(die_with_launcher(job->go), "the launcher is gone");
+	if (probe_cgroup(job->cgroup))
+		facts->layers |= LAYER_BIT(LAYER_CGROUP);
 	/* seeing the host's control groups */
 	STEP(unshare(CLONE_NEWCGROUP) < 0 ? -errno : 0, "can't make a control group namespace");
 	STEP(sethostname("sandbox", 7) < 0 ? -errno : 0, "can't name the host");
@@ -176,9 +206,11 @@ static int init_confine(const struct init_job *job, int *report, struct failure 
 	STEP(privilege_drop_all(), "can't drop capabilities");
 	STEP(privilege_hide(), "can't hide from the sandbox");
 	STEP(die_with_launcher(FD_GO), "the launcher is gone");
+	/* writing elsewhere than the mounts let, should a mount be wrong */
+	STEP(restrict_files(facts), "can't restrict files by Landlock");
 	/* calling what is not in the table; last, as it refuses what the steps above did */
-	STEP(load_filter(job->filter), "can't load the system call filter");
-	return 0;
+	STEP(load_filter(job->filter, facts), "can't load the system call filter");
+	return check_layers(job, facts, why);
 }
 
 /* Where a shell would find the program. @return 0 or -ENOENT, -EACCES. */
@@ -320,8 +352,10 @@ void init_main(const struct init_job *job)
 {
 	struct failure why = {0};
 	int report = job->report;
-	if (init_confine(job, &report, &why) < 0)
+	struct init_report confined = {.kind = INIT_REPORT_CONFINED};
+	if (init_confine(job, &report, &confined.facts, &why) < 0)
 		fail(report, &why);
+	report_send(report, &confined);
 	sigset_t watched;
 	(void)sigemptyset(&watched);
 	static const int forwarded[] = {

@@ -8,6 +8,7 @@
 #include "sandbox-launcher/cgroup.h"
 #include "sandbox-launcher/filter.h"
 #include "sandbox-launcher/mounts.h"
+#include "sandbox-launcher/probe.h"
 
 /** What init knows; everything was allocated before it existed. Descriptors are the launcher's, inherited. */
 struct init_job {
@@ -16,6 +17,7 @@ struct init_job {
 	struct cgroup *cgroup;
 	struct mounts mounts;
 	const struct filter_program *filter;
+	struct probe_outside outside; /* what the sandbox's namespaces must differ from */
 	bool drop_groups; /* root: supplementary groups are the caller's */
 	bool own_network; /* a fresh network namespace, in which lo must come up */
 	int go; /* a byte once uid and gid are mapped, one when the program may start; its end: the launcher died */
@@ -24,7 +26,8 @@ struct init_job {
 };
 
 enum init_report_kind {
-	INIT_REPORT_LISTENER,    /* confined: the filter's listener comes with it */
+	INIT_REPORT_LISTENER,    /* the filter's listener comes with it */
+	INIT_REPORT_CONFINED,    /* what was found from inside; the program may start */
 	INIT_REPORT_FAILED,      /* a step failed: value = errno, text = what */
 	INIT_REPORT_EXEC_FAILED, /* value = errno */
 	INIT_REPORT_EXITED,      /* value = wait status */
@@ -37,6 +40,7 @@ struct init_report {
 	int32_t value;
 	uint64_t cpu_ns;            /* of init and what it reaped */
 	uint64_t memory_peak_bytes; /* of the largest process */
+	struct probe_facts facts; /* confined */
 	char text[256]; /* failed: what; exited: a writable folder that is full, or nothing */
 };
 

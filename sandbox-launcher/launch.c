@@ -47,6 +47,15 @@ static int pipes_open(struct pipes *p, bool wants_input)
 	return 0;
 }
 
+/* Programs open /dev/stdout, which asks for permission anew: the pipes are the sandbox's. */
+static int pipes_give(const struct pipes *p, uid_t uid, gid_t gid)
+{
+	for (int i = PIPE_INPUT; i < PIPE_COUNT; i++)
+		if (p->end[i][0] >= 0 && fchown(p->end[i][0], uid, gid) < 0)
+			return -errno;
+	return 0;
+}
+
 static int set_nonblocking(int fd)
 {
 	if (fd < 0)
@@ -116,8 +125,12 @@ int launch(struct init_job *job, const struct launch_options *options, struct la
 	struct launched l = {.pid = -1, .pidfd = -1};
 	bool own_network = options->network_namespace < 0;
 	int r = pipes_open(&pipes, options->wants_input);
-	if (r < 0)
+	if (r == 0)
+		r = pipes_give(&pipes, options->uid, options->gid);
+	if (r < 0) {
+		pipes_close(&pipes);
 		return failure_errno(why, r, "can't make the pipes of the sandbox");
+	}
 	/*
 	 * The sandbox can't enter the leased namespace itself: it has no power over it, and must not. So the launcher
 	 * does, which opens no socket, and stays there, as an ordinary user could not come back.

@@ -9,7 +9,6 @@
 #include <sys/resource.h>
 
 #define CPU_CHECK_MIN_NS (2 * NS_PER_MS)
-#define OPEN_FILES       1024
 
 static int set_limit(unsigned which, uint64_t value)
 {
@@ -37,7 +36,7 @@ int limits_apply(const struct spec *spec, bool has_cgroup)
 	/* 1, not 0: the kernel then also refuses a core_pattern pipe, which 0 does not */
 	int r = set_limit(RLIMIT_CORE, 1);
 	if (r == 0)
-		r = set_limit(RLIMIT_NOFILE, OPEN_FILES);
+		r = set_limit(RLIMIT_NOFILE, LIMITS_OPEN_FILES);
 	if (r == 0)
 		r = set_limit(RLIMIT_MEMLOCK, 8 << 20);
 	if (r == 0)

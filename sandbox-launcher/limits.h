@@ -4,6 +4,8 @@
 
 #include "sandbox-launcher/cgroup.h"
 
+#define LIMITS_OPEN_FILES 1024 /* of a process inside */
+
 /** In the sandbox, before it joins a group: an ordinary scheduling class, whatever the caller has. */
 int limits_leave_realtime(void);
 /** In the sandbox: rlimits. Without a control group they also stand in for it (memory, processes, cpu). */

@@ -355,18 +355,22 @@ static int network_turn(struct network *n, uint64_t deadline_ns, struct failure 
 	return 0;
 }
 
-/** One is gone without a word: say which, and how. One that ended well only followed the other. */
+/** One is gone without a word: say which, and how. Of two, one may only have followed the other, so both are told. */
 static int network_say_ended(struct network *n, struct failure *why)
 {
 	bool both = n->netd_answer == NETWORK_ENDED && n->proxy_answer == NETWORK_ENDED;
 	struct program *p = n->netd_answer == NETWORK_ENDED ? &n->netd : &n->proxy;
 	uint64_t deadline_ns = clock_monotonic_ns() + NETWORK_LAST_WORDS_NS;
-	char ending[64];
+	char ending[64], other[64];
 	program_end(p, deadline_ns);
-	if (both && p->status == 0) {
+	if (both)
+		program_end(&n->proxy, deadline_ns);
+	if (both && p->status != 0 && n->proxy.status != 0)
+		return failure_set(why, -EPIPE, "%s %s, %s %s before the network was ready",
+			p->name, program_ending(p, ending, sizeof(ending)), n->proxy.name,
+			program_ending(&n->proxy, other, sizeof(other)));
+	if (both && p->status == 0)
 		p = &n->proxy;
-		program_end(p, deadline_ns);
-	}
 	return failure_set(why, -EPIPE, "%s %s before the network was ready", p->name,
 		program_ending(p, ending, sizeof(ending)));
 }

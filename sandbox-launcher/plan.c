@@ -5,6 +5,7 @@
 #include "common/uids.h"
 #include "common/upstream.h"
 #include "policy/trust.h"
+#include "sandbox-launcher/layer.h"
 #include "sandbox-launcher/userns.h"
 
 #include <stdio.h>
@@ -77,6 +78,21 @@ static int plan_policy(struct plan *p, struct result *result, struct failure *wh
 	return r < 0 ? r : policy_profile(p->policy, spec->profile, &p->profile, why);
 }
 
+/* What only root has is known before anything is made. */
+static int plan_layers(const struct plan *p, struct failure *why)
+{
+	static const enum layer roots[] = {LAYER_UID, LAYER_DIAL_GUARD};
+	for (size_t i = 0; i < array_size(roots) && !p->root; i++) {
+		const struct layer_info *info = layer_info(roots[i]);
+		bool needless = roots[i] == LAYER_DIAL_GUARD && !spec_has_network(p->spec);
+		if ((p->spec->required & LAYER_BIT(roots[i])) != 0 && !needless)
+			return failure_set(why, -EPERM,
+				"--require %s: an ordinary user has none: %s", info->name,
+				info->remedy);
+	}
+	return 0;
+}
+
 int plan_make(struct plan *p, const struct spec *spec, struct result *result, struct failure *why)
 {
 	*p = (struct plan){.spec = spec, .uid_lock = -1, .out = -1};
@@ -84,7 +100,9 @@ int plan_make(struct plan *p, const struct spec *spec, struct result *result, st
 	view_init(&p->view);
 	cgroup_init(&p->cgroup);
 	p->root = userns_is_initial_root();
-	int r = upstream_check(&(struct upstream_options){spec->upstream_ca, spec->hosts}, why);
+	int r = plan_layers(p, why);
+	if (r == 0)
+		r = upstream_check(&(struct upstream_options){spec->upstream_ca, spec->hosts}, why);
 	if (r == 0)
 		r = plan_inputs(p, why);
 	if (r == 0 && spec->out != NULL) {
@@ -127,7 +145,7 @@ static int plan_cgroup(struct plan *p, const char *id, struct failure *why)
 	(void)slice_copy(slice_of(missing.text), p->cgroup_missing,
 		sizeof(p->cgroup_missing)); /* cut when long */
 	p->cgroup_missing[sizeof(p->cgroup_missing) - 1] = '\0';
-	if (p->spec->require_cgroup)
+	if ((p->spec->required & LAYER_BIT(LAYER_CGROUP)) != 0)
 		return failure_set(why, -EPERM, "--require cgroup: %s: %s", p->cgroup_missing,
 			p->root ? "give memory, pids and cpu to this group (Delegate=yes in the unit)"
 				: "run as root, or under `systemd-run --user --scope -p Delegate=yes`");

@@ -282,6 +282,14 @@ static void json_ending(struct json *j, const struct result *r)
 		json_null(j, "signal");
 }
 
+static void json_receipt(struct json *j, const struct result *r, const struct spec *spec)
+{
+	json_object(j, "receipt");
+	receipt_json(&r->receipt, j);
+	json_limits(j, r, spec);
+	json_object_end(j);
+}
+
 int result_json(const struct result *r, const struct spec *spec, struct buf *out)
 {
 	struct json j;
@@ -310,6 +318,7 @@ int result_json(const struct result *r, const struct spec *spec, struct buf *out
 	else
 		json_text(&j, "audit", r->audit_path);
 	json_limits(&j, r, spec);
+	json_receipt(&j, r, spec);
 	json_lines(&j, "errors", r->errors, r->error_count);
 	json_uint(&j, "errors_left_out", r->errors_left_out);
 	json_lines(&j, "hints", r->hints, r->hint_count);

@@ -6,6 +6,7 @@
 #include "common/id.h"
 #include "sandbox-launcher/cgroup.h"
 #include "sandbox-launcher/collect.h"
+#include "sandbox-launcher/receipt.h"
 #include "sandbox-launcher/spec.h"
 #include "sandbox-launcher/violation.h"
 
@@ -43,6 +44,7 @@ struct result {
 	bool has_network;
 	struct audit_summary network;
 	struct violations violations; /* refused system calls */
+	struct receipt receipt;
 	enum cgroup_kind cgroup;
 	bool root;          /* else no dial guard, no separate uid */
 	int write_error[2]; /* errno of writing to the caller's stdout, stderr; 0 = none */

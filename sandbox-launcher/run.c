@@ -84,6 +84,19 @@ static int finish_view(struct run *run, struct failure *why)
 	return r < 0 ? r : view_add_bundle(&run->plan.view, network_ca_pem(run->network), why);
 }
 
+/* What of the receipt is known before the sandbox exists. */
+static int begin_receipt(struct run *run, struct failure *why)
+{
+	struct receipt *receipt = &run->result->receipt;
+	receipt->has_network = run->result->has_network;
+	receipt->rung = cgroup_rung(&run->plan.cgroup, run->plan.root);
+	if (!run->spec->json)
+		return 0; /* nobody will see it */
+	int r = receipt_programs(receipt, &run->plan.filter,
+		run->plan.profile == NULL ? NULL : profile_digest(run->plan.profile));
+	return r < 0 ? failure_errno(why, r, "can't hash the filter") : 0;
+}
+
 static int start_program(struct run *run, struct failure *why)
 {
 	struct init_job job = {
@@ -101,6 +114,9 @@ static int start_program(struct run *run, struct failure *why)
 		.uid = run->plan.uid,
 		.gid = run->plan.gid,
 	};
+	int r = probe_outside(&job.outside);
+	if (r < 0)
+		return failure_errno(why, r, "can't read this process's namespaces");
 	return launch(&job, &options, &run->launched, why);
 }
 
@@ -154,6 +170,8 @@ static int run_start(struct run *run, struct failure *why)
 	if (r == 0)
 		r = plan_prepare(&run->plan, run->result->id, why);
 	run->result->cgroup = run->plan.cgroup.kind;
+	if (r == 0)
+		r = begin_receipt(run, why);
 	if (r == 0)
 		r = finish_view(run, why);
 	if (r == 0)
@@ -226,7 +244,9 @@ static void finish_network(struct run *run, struct message_counters_read *counte
 {
 	if (run->network == NULL)
 		return;
-	if (network_finish(run->network, counters) < 0 &&
+	bool ran = run->result->verdict !=
+		VERDICT_SETUP; /* else the failure to start is what is told */
+	if (network_finish(run->network, counters) < 0 && ran &&
 		run->result->verdict != VERDICT_SUPERVISOR) {
 		result_error(run->result, "the network's gateway or proxy died");
 		run->result->verdict = VERDICT_SUPERVISOR;
@@ -265,6 +285,8 @@ static void run_end(struct run *run)
 	cgroup_sweep(
 		&run->plan.cgroup); /* leftovers of killed launchers, while the program starts */
 	supervise_run(&options, &run->launched, &run->seen);
+	if (run->network != NULL && run->plan.root && run->result->receipt.confined)
+		run->result->receipt.facts.layers |= LAYER_BIT(LAYER_DIAL_GUARD);
 	supervise_judge(&options, &run->seen);
 	if (run->result->verdict != VERDICT_SETUP && run->result->verdict != VERDICT_SUPERVISOR)
 		collect(run);

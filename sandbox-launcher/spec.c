@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "sandbox-launcher/layer.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -58,7 +59,8 @@ static const struct spec_option OPTIONS[] = {
 	[OPTION_OUTPUT_LIMIT] = {"output-limit", 0, SPEC_VALUE, "SIZE",
 		"bytes kept of each captured stream (1M)"},
 	[OPTION_OUT_LIMIT] = {"out-limit", 0, SPEC_VALUE, "SIZE", "size of /out (64M)"},
-	[OPTION_REQUIRE] = {"require", 0, SPEC_VALUE, "LIST", "refuse to run without: cgroup"},
+	[OPTION_REQUIRE] = {"require", 0, SPEC_VALUE, "LIST",
+		"refuse to run without these layers, such as cgroup,landlock, or all"},
 	[OPTION_INTERACTIVE] = {"interactive", 'i', SPEC_FLAG, NULL, "pass standard input"},
 	[OPTION_JSON] = {"json", 0, SPEC_FLAG, NULL, "capture the streams, print one JSON result"},
 	[OPTION_QUIET] = {"quiet", 'q', SPEC_FLAG, NULL, "no hints on standard error"},
@@ -300,20 +302,15 @@ static int set_count(
 static int set_require(
 	struct spec *s, const char *value, const struct spec_option *o, struct failure *why)
 {
-	struct slice rest = slice_of(value);
-	while (rest.len > 0) {
-		struct slice word = rest, tail = {0};
-		if (!slice_split(rest, ',', &word, &tail))
-			tail = (struct slice){0};
-		char shown[64];
-		if (!slice_equal(word, SLICE("cgroup")))
-			return failure_set(why, -EINVAL,
-				"--require: unknown layer: %s (known: cgroup)",
-				slice_escape(word, shown, sizeof(shown)));
-		rest = tail;
-	}
+	struct slice unknown;
+	uint32_t set;
+	char shown[64], known[256];
+	if (layers_parse(slice_of(value), &set, &unknown) < 0)
+		return failure_set(why, -EINVAL, "--require: unknown layer: %s (known: %s, all)",
+			slice_escape(unknown, shown, sizeof(shown)),
+			layers_text(LAYERS_ALL, known, sizeof(known)));
 	int r = set_text(&s->require, value, o, why);
-	s->require_cgroup = r == 0;
+	s->required = r == 0 ? set : 0;
 	return r;
 }
 

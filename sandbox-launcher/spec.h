@@ -42,9 +42,9 @@ struct spec {
 	unsigned cpu_milli; /* thousandths of a processor */
 	unsigned pids_limit;
 	bool overwrite, json, interactive, quiet;
-	bool proxy_env;      /* variables tell clients of the proxy */
-	bool require_cgroup; /* parsed from require */
-	uint64_t given;      /* bit per option of spec_options() */
+	bool proxy_env;    /* variables tell clients of the proxy */
+	uint32_t required; /* layers, parsed from require: sandbox-launcher/layer.h */
+	uint64_t given;    /* bit per option of spec_options() */
 };
 
 enum spec_kind { SPEC_FLAG, SPEC_VALUE, SPEC_LIST };

@@ -100,6 +100,11 @@ static void read_reports(struct loop *l)
 			notify_listen(&l->calls, listener);
 		if (report.kind == INIT_REPORT_LISTENER)
 			continue;
+		if (report.kind == INIT_REPORT_CONFINED) {
+			l->options->result->receipt.confined = true;
+			l->options->result->receipt.facts = report.facts;
+			continue;
+		}
 		report.text[sizeof(report.text) - 1] = '\0';
 		l->seen->reported = true;
 		l->seen->report = report;
@@ -272,6 +277,9 @@ static void judge_usage(struct result *r, const struct supervised *seen)
 		r->cpu_ns = seen->report.cpu_ns;
 	if (r->memory_peak_bytes == UINT64_MAX && seen->reported)
 		r->memory_peak_bytes = seen->report.memory_peak_bytes;
+	r->receipt.cpu_ns = r->cpu_ns;
+	r->receipt.memory_peak_bytes = r->memory_peak_bytes;
+	r->receipt.pids_peak = seen->usage.pids_peak;
 }
 
 static void decide(struct result *r, enum verdict verdict, uint64_t number)

@@ -9,7 +9,8 @@ _eclusa_run() { # current word, previous word
 		return
 		;;
 	--require)
-		mapfile -t COMPREPLY < <(compgen -W 'cgroup' -- "$1")
+		mapfile -t COMPREPLY < <(compgen -W 'all namespaces mounts proc capabilities no-new-privs filter rlimits network
+			notify landlock cgroup uid dial-guard' -- "$1")
 		return
 		;;
 	--proxy-env)

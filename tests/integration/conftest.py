@@ -1,5 +1,6 @@
 """Fixtures of the integration tests. They make packets, so all of it happens in namespaces that they make as root."""
 import os
+import shutil
 import sys
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from lab.alone import Machine  # noqa: E402 (needs the path above)
+from lab.box import Box  # noqa: E402
 from lab.census import become_reaper  # noqa: E402
 from lab.eclusa import USER_UID, is_sanitized, program  # noqa: E402
 from lab.passing import echo_servers  # noqa: E402
@@ -33,6 +35,24 @@ def who(request):
     if request.param and os.access(program(), os.X_OK) and is_sanitized():
         pytest.skip("a SAN=1 build runs as root only")
     return request.param
+
+
+@pytest.fixture(scope="module", params=[None, USER_UID], ids=["root", "user"])
+def box(request):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to be both root and an ordinary user")
+    made = Box(request.param)
+    yield made
+    shutil.rmtree(made.folder)
+
+
+@pytest.fixture(scope="module")
+def root_box():
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    made = Box(None)
+    yield made
+    shutil.rmtree(made.folder)
 
 
 @pytest.fixture(scope="module")

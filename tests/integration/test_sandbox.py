@@ -18,90 +18,9 @@ import time
 
 import pytest
 
+from lab.box import ENVIRONMENT, PYTHON, Box  # noqa: F401
 from lab.eclusa import USER_UID, install, program, read_audit
 
-PYTHON = "/usr/bin/python3"
-ENVIRONMENT = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "CALLERS_SECRET": "hunter2", "LD_DEBUG_OUTPUT": "/tmp/x"}
-
-
-class Box:
-    """eclusa as root or as an ordinary user, with folders of its own."""
-
-    def __init__(self, user):
-        self.user = user
-        self.folder = tempfile.mkdtemp(prefix="eclusa-sandbox-")
-        os.chmod(self.folder, 0o755)
-        # without network only eclusa itself is needed
-        self.program = install(os.path.join(self.folder, "bin"), ("eclusa-netd", "eclusa-proxy")) if user else program()
-        self.home = self.make_folder("home")
-        self.audit = self.make_folder("audit")
-
-    def make_folder(self, name):
-        path = os.path.join(self.folder, name)
-        os.mkdir(path, 0o755)
-        if self.user:
-            os.chown(path, self.user, self.user)
-        return path
-
-    def write(self, name, text, mode=0o600):
-        """A file of the caller's own."""
-        path = os.path.join(self.home, name)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(path, mode)
-        if self.user:
-            os.chown(path, self.user, self.user)
-        return path
-
-    def words(self, *args):
-        drop = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups", "--"] if self.user else []
-        return [*drop, self.program, "run", "--audit-dir", self.audit, *args]
-
-    def popen(self, *args, **more):
-        options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        environment = {**ENVIRONMENT, "HOME": self.home}
-        return subprocess.Popen(self.words(*args), cwd=self.home, env=environment, **{**options, **more})
-
-    def run(self, *args, data=None, **more):
-        process = self.popen(*args, **{**({"stdin": subprocess.PIPE} if data is not None else {}), **more})
-        try:
-            out, err = process.communicate(data, timeout=60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out, err = process.communicate()
-            raise AssertionError(f"eclusa does not end: {args} {out!r} {err!r}") from None
-        return process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
-
-    def result(self, *args, **more):
-        status, out, err = self.run("--json", *args, **more)
-        try:
-            return status, json.loads(out)
-        except ValueError:
-            raise AssertionError(f"no result: status {status}, {out!r}, {err!r}") from None
-
-    def python(self, text, *args, **more):
-        """What a Python program prints as JSON."""
-        status, result = self.result(*args, "--", PYTHON, "-c", text, **more)
-        assert status == 0, result
-        return json.loads(result["stdout"])
-
-
-@pytest.fixture(scope="module", params=[None, USER_UID], ids=["root", "user"])
-def box(request):
-    if os.geteuid() != 0:
-        pytest.skip("needs root, to be both root and an ordinary user")
-    made = Box(request.param)
-    yield made
-    shutil.rmtree(made.folder)
-
-
-@pytest.fixture(scope="module")
-def root_box():
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    made = Box(None)
-    yield made
-    shutil.rmtree(made.folder)
 
 
 # What is visible
