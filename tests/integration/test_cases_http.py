@@ -1,13 +1,13 @@
 """
-Cases C01-C03, C05, C06, C10-C13 and C16: HTTP/1.1 framing and authority. Each refusal is sent both as plain absolute-form
-and inside an intercepted tunnel; no byte of it may reach the origin, and one deny record tells why.
+Cases C01-C06, C10-C13 and C16: HTTP/1.1 heads and authority. Each is sent as plain absolute-form, inside of an intercepted
+tunnel, and inside of one in the clear; no byte of what is refused may reach the origin, and one deny record tells why.
 """
 import pytest
 
-from lab.exchanges import END, exchange, response, send, tunnel
+from lab.exchanges import END, connect, exchange, response, send, tunnel
 from lab.oracles import FRAMING, NAME_DENIED, Batch
 
-DOORS = ("plain", "tunnel")
+DOORS = ("plain", "tunnel", "clear")
 INNER = "GET /inner HTTP/1.1\r\nHost: denied.test\r\n\r\n"
 CHUNKED = "5\r\nhello\r\n0\r\n\r\n"
 HOST_MISMATCH = {"deny.host-mismatch"}
@@ -28,6 +28,10 @@ REFUSED = {
     "C01-length-then-chunked": (post("Content-Length: 50", "Transfer-Encoding: chunked") + "0\r\n\r\n" + INNER, FRAMING, 400),
     "C01-chunked-then-length": (post("Transfer-Encoding: chunked", "Content-Length: 50") + "0\r\n\r\n" + INNER, FRAMING, 400),
     "C02-two-fields": (post("Transfer-Encoding: chunked", "Transfer-Encoding: chunked") + CHUNKED, FRAMING, {400, 501}),
+    "C04-fold": (head("GET", "/", ["X: a\r\n Transfer-Encoding: chunked"]), FRAMING, 400),
+    "C04-fold-by-tab": (head("GET", "/", ["X: a\r\n\tb"]), FRAMING, 400),
+    "C04-fold-of-nothing": (head("GET", "/", ["X: a\r\n "]), FRAMING, 400),
+    "C04-fold-in-length": (post("Content-Length:\r\n 5") + "hello", FRAMING, 400),
     "C05-space-before-colon": (post("Transfer-Encoding : chunked") + CHUNKED, FRAMING, 400),
     "C05-tab-before-colon": (head("GET", "/", ["Host\t: denied.test"]), FRAMING, 400),
     "C05-first-line-indented": (head("GET", "/", ["Host: allowed.test"], host=" Host: denied.test"), FRAMING, 400),
@@ -58,6 +62,7 @@ ALLOWED = {
     "C01-twin-chunked": (post("Transfer-Encoding: chunked") + CHUNKED, "transfer-encoding", "chunked", b"hello"),
     "C03-twin-length": (post("Content-Length: 5") + "hello", "content-length", "5", b"hello"),
     "C05-twin": (head("GET", "/", ["X: y"]), "x", "y", b""),
+    "C04-twin": (head("GET", "/", ["X: a  b"]), "x", "a  b", b""),
     "C06-twin": (head("GET", "/", ["X: a b"]), "x", "a b", b""),
     "C11-twin-case-and-port": (head("GET", "/", [], host="Host: ALLOWED.test:{port}"), "host", "allowed.test", b""),
 }
@@ -67,7 +72,8 @@ def through(door, text, *after):
     """The steps that send @text by that door and read what comes."""
     if door == "plain":
         return [send(text.replace("{at}", "http://allowed.test").replace("{port}", "80")), *after]
-    return [*tunnel("allowed.test"), send(text.replace("{at}", "").replace("{port}", "443")), *after]
+    way = tunnel("allowed.test") if door == "tunnel" else [connect("allowed.test:80")]
+    return [*way, send(text.replace("{at}", "").replace("{port}", "443" if door == "tunnel" else "80")), *after]
 
 
 @pytest.fixture(scope="module")
@@ -224,7 +230,7 @@ def bodiless(lab, who):
 
     def pair(name, method, door):
         at = "http://allowed.test" if door == "plain" else ""
-        start = [] if door == "plain" else tunnel("allowed.test")
+        start = {"plain": [], "tunnel": tunnel("allowed.test"), "clear": [connect("allowed.test:80")]}[door]
         return exchange(f"{name}/{door}", start,
                         send(f"{method} {at}/C16-{name} HTTP/1.1\r\nHost: allowed.test\r\n\r\n"), response(method),
                         send(f"GET {at}/C16-{name}-second HTTP/1.1\r\nHost: allowed.test\r\n\r\n"), response())
@@ -245,5 +251,5 @@ def test_C16_bodiless_responses(bodiless, case, door):
         assert f"content-length: {length}".encode() in first.data.lower(), "C: length unchanged" + bodiless.explain(name)
     events = bodiless.assert_allowed(name, 2)
     assert sorted(e["http_response"]["code"] for e in events) == sorted([status, 200]), "L" + bodiless.explain(name)
-    assert [r.target for r in bodiless.requests].count(f"/C16-{case}-second") == 2, "U: once a door"
+    assert [r.target for r in bodiless.requests].count(f"/C16-{case}-second") == len(DOORS), "U: once a door"
     bodiless.assert_canary_silent()
