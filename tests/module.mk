@@ -63,6 +63,13 @@ $(BUILD)/tests/probe_calls: tests/lab/probe_calls.c sandbox-launcher/filter_tabl
 	@mkdir -p $(@D)
 	$(Q)$(CC) -D_GNU_SOURCE -I. -std=gnu17 $(WARN) -O1 -static -o $@ $(filter %.c,$^)
 
+# What `make escape` runs in sandboxes; static for the same reason.
+ESCAPE_SOURCES := $(wildcard tests/escape/*.c)
+$(BUILD)/tests/escape_probe: $(ESCAPE_SOURCES) tests/escape/probe.h
+	@[ "$(V)" = 1 ] || echo "  LINK    $@"
+	@mkdir -p $(@D)
+	$(Q)$(CC) -D_GNU_SOURCE -I. -std=gnu17 $(WARN) -O1 -static -o $@ $(ESCAPE_SOURCES)
+
 # A benchmark is tests/bench/<folder>_bench.c; tests/bench/run.sh runs it.
 BENCH_SOURCES := $(wildcard tests/bench/*_bench.c)
 BENCH_BINARIES := $(BENCH_SOURCES:tests/bench/%.c=$(BUILD)/tests/%)
@@ -84,10 +91,10 @@ $(BUILD)/tests/eclusa-proxy-unrecorded: $(BUILD)/obj/proxy/main.o $(BUILD)/obj/t
 bench-build: $(BENCH_BINARIES) $(BUILD)/tests/eclusa-proxy-unrecorded
 
 .PHONY: tests-build replay-build
-tests-build: all unit $(BUILD)/tests/probe_calls
+tests-build: all unit $(BUILD)/tests/probe_calls $(BUILD)/tests/escape_probe
 replay-build: $(REPLAY_BINARIES)
 
-.PHONY: test test-v2 programs check bench soak
+.PHONY: test test-v2 programs escape check bench soak
 test:
 	@packaging/deps.sh deps deps-test
 	@tests/run.sh
@@ -101,6 +108,12 @@ programs:
 	@packaging/deps.sh deps deps-programs
 	@$(MAKE) --no-print-directory all
 	@/usr/bin/python3 tests/programs/run.py $(BUILD)/eclusa $(NAMES)
+# Classes of published escapes, in Eclusa and in what other sandboxes are installed: one table. PEERS=eclusa,bwrap WHY=1 JSON=1
+escape:
+	@packaging/deps.sh deps
+	@$(MAKE) --no-print-directory all $(BUILD)/tests/escape_probe
+	@PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 tests/escape/run.py $(BUILD)/eclusa $(BUILD)/tests/escape_probe \
+		$(if $(PEERS),--only $(PEERS)) $(if $(WHY),--why) $(if $(JSON),--json)
 # Long: 1,000 kills under load, of which `test` does 50.
 soak:
 	@packaging/deps.sh deps deps-test
