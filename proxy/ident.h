@@ -23,6 +23,7 @@ struct sandbox {
 	unsigned budget;               /* its number there */
 	const struct profile *profile; /* of the policy in force */
 	struct flow *flows;            /* of this sandbox; flow.c's */
+	struct dns_client *dns;        /* likewise dns.c's; NULL: it never asked */
 	uint32_t connections;
 	struct pooled *pooled; /* connections to hosts that wait; pool.c's */
 	uint32_t pooled_count;

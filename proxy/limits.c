@@ -36,6 +36,9 @@ static const struct limit_key keys[] = {
 	LIMIT(ticket_ms),
 	LIMIT(leave_ms),
 	LIMIT(linger_ms),
+	LIMIT(questions),
+	LIMIT(question_ms),
+	LIMIT(note_ms),
 };
 
 struct limits limits_default(void)
@@ -59,6 +62,9 @@ struct limits limits_default(void)
 		.ticket_ms = 600000,
 		.leave_ms = 10000,
 		.linger_ms = 2000,
+		.questions = 1000,
+		.question_ms = 10000,
+		.note_ms = 1000,
 	};
 }
 

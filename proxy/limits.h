@@ -55,9 +55,15 @@
 #define BUDGET_SANDBOXES_MAX 4096  /* of a worker */
 
 /* DNS */
-#define SYNTHETIC_NAMES_MAX   512  /* addresses of one sandbox */
-#define DNS_MESSAGE_BYTES_MAX 1232 /* a question or an answer, by UDP and TCP */
-#define DNS_ANSWER_BYTES_MIN  320  /* header, the longest question and an answer's fixed part */
+#define SYNTHETIC_NAMES_MAX      512  /* addresses of one sandbox */
+#define DNS_MESSAGE_BYTES_MAX    1232 /* a question or an answer, by UDP and TCP */
+#define DNS_ANSWER_BYTES_MIN     320  /* header, the longest question and an answer's fixed part */
+#define DNS_TTL_SECONDS          30   /* of an address */
+#define DNS_NEGATIVE_TTL_SECONDS 5
+#define DNS_NOTES_MAX                                                                              \
+	64 /* names of a sandbox that the log tells one by one, and that get an address, in a second */
+#define DNS_CONNECTIONS_MAX 16 /* by TCP, of one sandbox at once */
+#define DNS_TURN_QUESTIONS  64 /* before the others get their turn */
 
 /** Deadlines and counts that a setting changes; one copy a worker, constant once it runs. */
 struct limits {
@@ -79,6 +85,9 @@ struct limits {
 	uint32_t ticket_ms;        /* a host's TLS session may be resumed */
 	uint32_t leave_ms;         /* for what is under way when the proxy alone is asked to end */
 	uint32_t linger_ms;        /* until a client that was answered has to be gone */
+	uint32_t questions;        /* for names, of one sandbox in a second */
+	uint32_t question_ms;      /* by TCP, for a whole one, and until the next one has come */
+	uint32_t note_ms;          /* until what was asked is in the log */
 };
 
 /** What holds when nothing is set. */

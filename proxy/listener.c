@@ -13,7 +13,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-static void reset(int fd)
+void listener_reset(int fd)
 {
 	struct linger now = {.l_onoff = 1, .l_linger = 0};
 	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)); /* else it ends in order */
@@ -41,7 +41,7 @@ static void accepted(struct worker *w, int fd, const struct sockaddr_storage *pe
 	if (ends_of(fd, peer, &ends) == 0)
 		s = ident_find(&w->ident, &ends.source);
 	if (s == NULL) { /* not, or no longer, a sandbox of this worker */
-		reset(fd);
+		listener_reset(fd);
 		return;
 	}
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* speed only */
@@ -65,25 +65,21 @@ static bool refuse_one(struct worker *w, int listener)
 	fd_close(&w->spare_fd);
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
-		reset(fd);
+		listener_reset(fd);
 	w->spare_fd = spare_new();
 	log_event(LOG_LEVEL_WARN, "descriptors", "worker=%u left=none", w->context->index);
 	return fd >= 0;
 }
 
-static void on_listener(uv_poll_t *poll, int status, int events)
+void listener_accept(struct worker *w, int listener, listener_take *take)
 {
-	struct worker *w = poll->data;
-	int listener = w->context->explicit_fd;
-	(void)status; /* accept4() says it, too */
-	(void)events;
 	for (unsigned i = 0; i < LISTENER_TURN_ACCEPTS; i++) {
 		struct sockaddr_storage peer;
 		socklen_t len = sizeof(peer);
 		int fd = accept4(
 			listener, (struct sockaddr *)&peer, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0) {
-			accepted(w, fd, &peer);
+			take(w, fd, &peer);
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE) {
@@ -95,6 +91,14 @@ static void on_listener(uv_poll_t *poll, int status, int events)
 		if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EBADF || errno == EINVAL)
 			return;
 	}
+}
+
+static void on_listener(uv_poll_t *poll, int status, int events)
+{
+	struct worker *w = poll->data;
+	(void)status; /* accept4() says it, too */
+	(void)events;
+	listener_accept(w, w->context->explicit_fd, accepted);
 }
 
 int listener_start(struct worker *w, struct failure *why)

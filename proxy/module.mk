@@ -7,6 +7,7 @@ proxy_SOURCES += proxy/limits.c proxy/stream.c proxy/resolve.c proxy/guard.c pro
 proxy_SOURCES += proxy/clock_watch.c proxy/confine.c proxy/crew.c proxy/keeper.c proxy/recorder.c proxy/roster.c proxy/spool.c proxy/super.c proxy/super_start.c
 proxy_SOURCES += proxy/worker.c proxy/listener.c proxy/commit.c proxy/flow.c proxy/record.c proxy/refuse.c proxy/spend.c proxy/inspect.c proxy/upstream.c proxy/tunnel.c proxy/relay.c proxy/connect.c proxy/socks.c proxy/socks_door.c
 proxy_SOURCES += proxy/first_bytes.c proxy/hello.c proxy/lane.c proxy/opening.c proxy/passage.c proxy/pipe.c proxy/splice.c proxy/websocket.c
+proxy_SOURCES += proxy/dns.c proxy/dns_answer.c proxy/dns_message.c proxy/dns_note.c proxy/dns_tcp.c
 proxy_SOURCES += proxy/snapshot.c proxy/prepared.c proxy/reload.c proxy/policy_event.c proxy/renew.c proxy/revoke.c
 proxy_SOURCES += proxy/alone.c proxy/alone_control.c proxy/alone_log.c proxy/alone_metrics.c proxy/alone_options.c proxy/alone_policy.c proxy/alone_rotate.c proxy/alone_start.c
 proxy_SOURCES += proxy/last_good.c proxy/reload_source.c proxy/watch.c

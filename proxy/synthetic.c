@@ -210,6 +210,11 @@ bool synthetic_give(
 	return given;
 }
 
+bool synthetic_has(struct synthetic *t, unsigned sandbox, const struct host *host)
+{
+	return slot_of_name(part_of(t, sandbox), host->name) != NULL;
+}
+
 /** @return its index, or -1. */
 static ptrdiff_t find(struct synthetic_part *p, const struct address *address)
 {

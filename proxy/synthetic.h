@@ -28,6 +28,8 @@ void synthetic_remove_sandbox(struct synthetic *t, unsigned sandbox);
 /** The sandbox's address for the name, which must be a HOST_NAME; given now if it has none. @return whether it was given now. */
 bool synthetic_give(struct synthetic *t, unsigned sandbox, const struct host *host,
 	struct address *ret_address);
+/** Whether the sandbox has an address for the name. */
+bool synthetic_has(struct synthetic *t, unsigned sandbox, const struct host *host);
 /** What the address stands for in this sandbox; valid until the next call with @t. NULL: nothing, or nothing anymore. */
 const struct host *synthetic_find(
 	struct synthetic *t, unsigned sandbox, const struct address *address);

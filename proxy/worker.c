@@ -5,6 +5,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "ipc/channel.h"
+#include "proxy/dns.h"
 #include "proxy/flow.h"
 #include "proxy/renew.h"
 #include "proxy/tls_tickets.h"
@@ -12,11 +13,12 @@
 #include <fcntl.h>
 #include <signal.h>
 
-static void sandbox_end(struct sandbox *s)
+static void sandbox_end(struct worker *w, struct sandbox *s)
 {
 	if (s == NULL)
 		return;
 	flow_cut_all(s);
+	dns_forget(w, s);
 	pool_clear(s);
 	tls_tickets_free(s->tickets); /* after the last session that uses it */
 	free(s);
@@ -28,7 +30,7 @@ static void sandbox_forget(struct worker *w, struct sandbox *s)
 	if (s == NULL)
 		return;
 	unsigned budget = s->budget;
-	sandbox_end(s);
+	sandbox_end(w, s);
 	budget_remove_sandbox(w->context->budget, budget);
 	synthetic_remove_sandbox(w->context->synthetic, budget);
 }
@@ -72,7 +74,7 @@ static void sandbox_add(struct worker *w, struct message_sandbox *message)
 	if (old != NULL && strcmp(old->id, message->sandbox_id) != 0)
 		sandbox_forget(w, old);
 	else
-		sandbox_end(old);
+		sandbox_end(w, old);
 	message->header.kind = MESSAGE_SANDBOX_ADDED;
 	r = channel_send(w->context->channel_fd, message, sizeof(*message), NULL, 0);
 	if (r < 0)
@@ -86,6 +88,12 @@ void worker_stop(struct worker *w)
 	uv_stop(&w->loop);
 }
 
+static void worker_serve(struct worker *w)
+{
+	listener_serve(w);
+	dns_serve(w);
+}
+
 static void leave_sandbox(struct sandbox *s, void *arg)
 {
 	(void)arg;
@@ -96,6 +104,7 @@ static void worker_leave(struct worker *w)
 {
 	w->leaving = true;
 	listener_stop(w);
+	dns_stop(w);
 	ident_each(&w->ident, leave_sandbox, NULL);
 	if (w->flows == 0)
 		worker_stop(w);
@@ -120,7 +129,7 @@ static void message_handle(struct worker *w, union super_message *m, int len, in
 	else if (m->header.kind >= MESSAGE_POLICY_PREPARE && policy)
 		renew_step(w, &m->policy, fd);
 	else if (m->header.kind == MESSAGE_PROXY_SERVE && !w->leaving)
-		listener_serve(w);
+		worker_serve(w);
 	else if (m->header.kind == MESSAGE_PROXY_LEAVE && !w->leaving)
 		worker_leave(w);
 	else if (m->header.kind == MESSAGE_PROXY_FINISH)
@@ -211,6 +220,8 @@ static int worker_start(struct worker *w, struct failure *why)
 	if (r == 0)
 		r = listener_start(w, why);
 	if (r == 0)
+		r = dns_start(w, why);
+	if (r == 0)
 		r = channel_start(w, why);
 	if (r == 0)
 		r = commit_start(w, why);
@@ -228,13 +239,14 @@ static void close_handle(uv_handle_t *handle, void *arg)
 static void worker_end(struct worker *w)
 {
 	for (struct sandbox *s = ident_take(&w->ident); s != NULL; s = ident_take(&w->ident))
-		sandbox_end(s);
+		sandbox_end(w, s);
 	(void)uv_run(&w->loop, UV_RUN_NOWAIT); /* handles of flows are released here */
 	resolve_channel_free(w->resolve);
 	keeper_client_free(w->keeper);
 	uv_walk(&w->loop, close_handle, NULL); /* what is ours: listener, channel, turns */
 	(void)uv_run(&w->loop, UV_RUN_DEFAULT);
 	(void)uv_loop_close(&w->loop); /* nothing is left in it */
+	dns_end(w);
 	tls_upstream_context_free(w->tls_world);
 	tls_server_context_free(w->tls_sandbox);
 	leaf_key_free(w->leaf_key);

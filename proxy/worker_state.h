@@ -37,6 +37,7 @@ struct worker {
 	struct keeper_client *keeper;
 	struct tls_upstream_context *tls_world;
 	struct tls_server_context *tls_sandbox;
+	struct dns_server *dns; /* NULL: there is none */
 	struct pipe_pool pipes;
 	struct pool pool;
 	struct flow *ready; /* flows that used up their turn */
@@ -58,6 +59,11 @@ int commit_start(struct worker *w, struct failure *why);
 int listener_start(struct worker *w, struct failure *why);
 void listener_serve(struct worker *w);
 void listener_stop(struct worker *w);
+/** Accept what waits there, up to LISTENER_TURN_ACCEPTS; each descriptor is taken over. Without descriptors they are reset. */
+typedef void listener_take(struct worker *w, int fd, const struct sockaddr_storage *peer);
+void listener_accept(struct worker *w, int listener, listener_take *take);
+/** Close so that the peer gets a reset. */
+void listener_reset(int fd);
 /** The worker's loop ends; what is open is cut. */
 void worker_stop(struct worker *w);
 

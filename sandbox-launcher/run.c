@@ -70,8 +70,10 @@ static int finish_view(struct run *run, struct failure *why)
 {
 	char proxy[96], address[ADDRESS_TEXT_BYTES];
 	struct variables_places places = {0};
-	if (run->network == NULL)
-		return env_build(run->spec, &places, &run->env, why);
+	if (run->network == NULL) {
+		int e = env_build(run->spec, &places, &run->env, why);
+		return e < 0 ? e : view_add_resolver(&run->plan.view, NULL, why);
+	}
 	int r = network_wait(run->network, clock_monotonic_ns() + NETWORK_START_NS, why);
 	if (r < 0)
 		return r;
@@ -81,6 +83,8 @@ static int finish_view(struct run *run, struct failure *why)
 	places.proxy = run->spec->proxy_env ? proxy : NULL;
 	places.bundle = VIEW_CA_BUNDLE;
 	r = env_build(run->spec, &places, &run->env, why);
+	if (r == 0)
+		r = view_add_resolver(&run->plan.view, &lease->service, why);
 	return r < 0 ? r : view_add_bundle(&run->plan.view, network_ca_pem(run->network), why);
 }
 

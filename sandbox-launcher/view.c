@@ -226,7 +226,6 @@ static const struct {
 	{"etc/nsswitch.conf",
 		"passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
 		"networks: files\nprotocols: files\nservices: files\n"},
-	{"etc/resolv.conf", ""},
 	{"etc/host.conf", "multi on\n"},
 };
 
@@ -294,6 +293,17 @@ int view_add_host(struct view *v, struct failure *why)
 	for (size_t i = 0; i < array_size(DEVICES) && r == 0; i++)
 		r = add_device(v, i, why);
 	return r;
+}
+
+int view_add_resolver(struct view *v, const struct address *server, struct failure *why)
+{
+	char text[96] = "", address[ADDRESS_TEXT_BYTES];
+	/* No suffix is tried, since there is no domain: one name, one question. */
+	if (server != NULL)
+		(void)snprintf(text, sizeof(text), "nameserver %s\noptions ndots:1\n",
+			address_format(server, address)); /* fits */
+	int r = view_add_text(v, "etc/resolv.conf", slice_of(text));
+	return r < 0 ? failure_errno(why, r, "can't prepare the files of the sandbox") : 0;
 }
 
 int view_open_system_bundle(void)

@@ -5,6 +5,7 @@
 #ifndef ECLUSA_SANDBOX_LAUNCHER_VIEW_H
 #define ECLUSA_SANDBOX_LAUNCHER_VIEW_H
 
+#include "common/address.h"
 #include "common/buf.h"
 #include "common/failure.h"
 
@@ -48,6 +49,8 @@ void view_init(struct view *v);
 void view_fini(struct view *v);
 /** The host's /usr, links beside it, few files of /etc, generated ones, devices. */
 int view_add_host(struct view *v, struct failure *why);
+/** Where names are asked for: @server, or nobody (NULL). */
+int view_add_resolver(struct view *v, const struct address *server, struct failure *why);
 /** The system's roots with @ca_pem after them, over the distribution's path. */
 int view_add_bundle(struct view *v, struct slice ca_pem, struct failure *why);
 int view_add_text(struct view *v, const char *path, struct slice text);

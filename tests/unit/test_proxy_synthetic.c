@@ -82,6 +82,10 @@ static void a_name_keeps_its_address(void **state)
 	assert_true(give(f, &one, "b.test", &other));
 	assert_false(address_equal(&first, &other));
 	assert_true(synthetic_is(&first));
+	struct host host;
+	assert_int_equal(host_parse(SLICE("b.test"), &host), 0);
+	assert_true(synthetic_has(f->table, one.number, &host));
+	assert_false(synthetic_has(f->table, other_one.number, &host));
 	assert_stands_for(f, &one, &first, "a.test");
 	assert_stands_for(f, &one, &other, "b.test");
 }
