@@ -29,6 +29,11 @@ def response(method="GET"):
     return {"do": "response", "method": method}
 
 
+def fetch_beside(host, path):
+    """A plain GET on a connection of its own: waits for what its answer waits for."""
+    return {"do": "beside", "host": host, "path": path}
+
+
 HEAD = {"do": "head"}
 END = {"do": "end"}
 SHUT = {"do": "shut"}

@@ -170,6 +170,7 @@ class Origin:
         self.certificates = certificates
         self.connections = Record()
         self.scripts = {}
+        self.early = {}
         self.listeners = []
 
         def bind():
@@ -200,6 +201,10 @@ class Origin:
     def on(self, path, action):
         """@action: the bytes of a response, or a function of (request, connection) that sends what it likes."""
         self.scripts[path] = action
+
+    def on_head(self, path, action):
+        """@action: a function of (request, connection), called before the request's body is read; raise EOFError to end there."""
+        self.early[path] = action
 
     def requests(self, mark=0):
         """Every request since a mark of `connections`."""
@@ -243,6 +248,9 @@ class Origin:
         def arrived(request):
             connection.requests.append(request)
             self.connections.touch()
+            early = self.early.get(request.target.split("?")[0])
+            if early:
+                early(request, connection)
 
         request = parser.request(arrived)
         path = request.target.split("?")[0]

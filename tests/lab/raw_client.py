@@ -9,6 +9,7 @@ An exchange is {"id", "steps": [{"do": ..}]}:
   connect target     CONNECT with Host, then read the head; another status than 200 reads to the end and stops
   socks host port    SOCKS5 up to the reply, whose code is the status; host as text, or bytes of an address; another code than 0 stops
   tls sni verify     handshake; sni null: none; verify false: any certificate is taken; name: whom to verify
+  beside host path   a plain GET on another connection, whose source port is the kernel's
   end                read until the connection ends
   shut               end the sending direction
 A step's outcome: {"do", "data" (base64), "status", "end": "eof"|"reset"|"timeout", "error", "alert", "ms"}.
@@ -29,9 +30,10 @@ SOURCE_PORTS = itertools.count(10000)  # one each, so that the log tells exchang
 
 
 class Peer:
-    def __init__(self):
+    def __init__(self, source=None):
         proxy = urllib.parse.urlsplit(os.environ.get("http_proxy") or os.environ["HTTP_PROXY"])
-        self.sock = socket.create_connection((proxy.hostname, proxy.port), WATCHDOG_S, ("", next(SOURCE_PORTS)))
+        self.sock = socket.create_connection((proxy.hostname, proxy.port), WATCHDOG_S,
+                                             ("", next(SOURCE_PORTS) if source is None else source))
         self.port = self.sock.getsockname()[1]
         self.data = b""
         self.end = None
@@ -175,6 +177,10 @@ def run_step(peer, step):
     if what == "end":
         rest = peer.take_rest()
         return {"data": rest, "end": peer.end}
+    if what == "beside":
+        other = Peer(0)
+        other.sock.sendall(f"GET http://{step['host']}{step['path']} HTTP/1.1\r\nHost: {step['host']}\r\nConnection: close\r\n\r\n".encode())
+        return {"data": other.take_rest()}
     if what == "socks":
         return run_socks(peer, step)
     if what == "connect":
