@@ -41,18 +41,37 @@ struct slice event_cut_raw(struct event_writer *w, struct slice text)
 	return slice_part(text, 0, RAW_BYTES_MAX);
 }
 
+void event_append_peer(struct event_writer *w, struct slice text, struct buf *to)
+{
+	if (w->e->packed)
+		(void)buf_append(to, text); /* errors are sticky in the buf */
+	else
+		w->redactions += redact_text(text, to);
+}
+
+/** Nothing, or a clean text that is short and of plain characters. @return false: it has to be looked at. */
+static bool event_write_short(
+	struct event_writer *w, const char *key, struct slice text, size_t limit)
+{
+	if (text.len > limit >> w->pass || !json_is_plain(text))
+		return false;
+	if (text.len > 0)
+		json_slice(&w->j, key, text);
+	return true;
+}
+
 void event_write_peer(struct event_writer *w, const char *key, struct slice text, size_t limit)
 {
-	if (text.len == 0)
+	if (text.len == 0 || (w->e->packed && event_write_short(w, key, text, limit)))
 		return;
 	buf_clear(&w->scratch);
-	w->redactions += redact_text(event_cut_raw(w, text), &w->scratch);
+	event_append_peer(w, event_cut_raw(w, text), &w->scratch);
 	event_write_scratch(w, key, limit);
 }
 
 void event_write_own(struct event_writer *w, const char *key, const char *text, size_t limit)
 {
-	if (text == NULL || text[0] == '\0')
+	if (text == NULL || event_write_short(w, key, slice_of(text), limit))
 		return;
 	buf_clear(&w->scratch);
 	(void)buf_append(
@@ -62,10 +81,14 @@ void event_write_own(struct event_writer *w, const char *key, const char *text, 
 
 void event_write_host(struct event_writer *w, const char *key, struct slice host)
 {
-	if (host.len == 0)
+	if (host.len == 0 || (w->e->packed && event_write_short(w, key, host, HOST_BYTES)))
 		return;
 	buf_clear(&w->scratch);
-	w->redactions += redact_host(event_cut_raw(w, host), &w->scratch);
+	host = event_cut_raw(w, host);
+	if (w->e->packed)
+		(void)buf_append(&w->scratch, host); /* errors show in scratch.failed */
+	else
+		w->redactions += redact_host(host, &w->scratch);
 	event_write_scratch(w, key, HOST_BYTES);
 }
 
@@ -167,13 +190,13 @@ static void write_message(struct event_writer *w)
 		(void)buf_printf(&w->scratch, " %s", e->verdict);
 	if (e->method.len > 0)
 		(void)buf_append(&w->scratch, SLICE(" "));
-	w->redactions += redact_text(slice_part(e->method, 0, METHOD_BYTES), &w->scratch);
+	event_append_peer(w, slice_part(e->method, 0, METHOD_BYTES), &w->scratch);
 	if (e->host.len > 0) {
 		(void)buf_append(&w->scratch, SLICE(" "));
 		(void)event_append_url(e, &w->scratch); /* counted where the URL is written */
 	} else if (e->subject != NULL) {
 		(void)buf_append(&w->scratch, SLICE(" "));
-		w->redactions += redact_text(event_cut_raw(w, slice_of(e->subject)), &w->scratch);
+		event_append_peer(w, event_cut_raw(w, slice_of(e->subject)), &w->scratch);
 	}
 	if (e->count > 1)
 		(void)buf_printf(&w->scratch, " (%llu)", (unsigned long long)e->count);
@@ -268,7 +291,9 @@ static void write_label(struct event_writer *w, const char *name, const char *va
 	if (value == NULL || value[0] == '\0')
 		return;
 	buf_clear(&w->scratch);
-	(void)buf_printf(&w->scratch, "%s:%.512s", name, value); /* errors show in scratch.failed */
+	(void)buf_append_text(&w->scratch, name); /* errors show in scratch.failed */
+	(void)buf_append(&w->scratch, SLICE(":"));
+	(void)buf_append(&w->scratch, slice_part(slice_of(value), 0, MESSAGE_BYTES));
 	event_write_scratch(w, NULL, NAME_BYTES);
 }
 
@@ -401,7 +426,7 @@ static void write_unmapped(struct event_writer *w)
 		json_uint(j, "redactions", w->redactions);
 	if (w->cuts > 0)
 		json_uint(j, "truncated", w->cuts);
-	json_uint(j, "mono_ns", clock_monotonic_ns());
+	json_uint(j, "mono_ns", e->mono_ns != 0 ? e->mono_ns : clock_monotonic_ns());
 	if (e->open)
 		json_bool(j, "open", true);
 	if (e->recovered)
@@ -411,37 +436,39 @@ static void write_unmapped(struct event_writer *w)
 }
 
 /** One try with the limits of a pass. @return 0, -ENOBUFS: too large. */
-static int write_pass(struct event_writer *w, struct buf *line, size_t *ret_metadata_end)
+static int write_pass(struct event_writer *w, size_t *ret_metadata_end)
 {
-	buf_clear(line);
-	json_open(&w->j, line);
-	w->redactions = 0;
-	w->cuts =
-		w->pass > 0; /* something is cut, and metadata comes before all of it is counted */
+	struct buf *out = w->j.out;
+	size_t from = buf_len(out);
+	json_open(&w->j, out);
+	w->redactions = w->e->redactions;
+	/* Something is cut, and metadata comes before all of it is counted. */
+	w->cuts = w->e->cuts + (w->pass > 0);
 	json_object(&w->j, NULL);
 	write_head(w);
 	write_body(w);
 	write_metadata(w, ret_metadata_end);
 	write_unmapped(w);
 	json_object_end(&w->j);
-	return line->failed ? -ENOBUFS : 0;
+	*ret_metadata_end -= from;
+	size_t len = buf_len(out) - from;
+	if (!out->failed && len <= AUDIT_LINE_BYTES_MAX - ADDED_BYTES_MAX)
+		return 0;
+	buf_drop_end(out, len);
+	out->failed = false;
+	return -ENOBUFS;
 }
 
 int audit_event_write(const struct audit_event *e, struct buf *out, size_t *ret_metadata_end)
 {
-	struct event_writer w = {.e = e};
-	struct buf line;
+	struct event_writer w = {.e = e, .j = {.out = out}};
 	size_t metadata_end = 0;
 	buf_init(&w.scratch, 8 * RAW_BYTES_MAX);
-	buf_init(&line, AUDIT_LINE_BYTES_MAX - ADDED_BYTES_MAX);
 	int r = -ENOBUFS;
 	for (w.pass = 0; w.pass < CUT_PASSES && r < 0; w.pass++)
-		r = write_pass(&w, &line, &metadata_end);
-	if (r == 0)
-		r = buf_append(out, buf_slice(&line));
+		r = write_pass(&w, &metadata_end);
 	if (r == 0)
 		*ret_metadata_end = metadata_end;
-	buf_fini(&line);
 	buf_fini(&w.scratch);
 	return r;
 }

@@ -14,6 +14,7 @@
 
 #define AUDIT_LINE_BYTES_MAX 8192 /* what syslog receivers should take (RFC 5425) */
 #define AUDIT_FILES_MAX      32   /* named in one event; the rest is counted */
+#define AUDIT_EVENT_BYTES    752  /* of the struct on the way, see packed.c */
 
 enum audit_class {
 	AUDIT_HTTP,
@@ -65,10 +66,11 @@ struct audit_event {
 		would; /* and this is what it has when it enforces; REASON_ALLOW_RULE: the same */
 	const char *rule_id, *rule_place,
 		*rule_text; /* rule_place = file:line; NULL id = default */
+	uint64_t rule_line; /* rule_place is the file alone; 0: it has the line */
 	const char *rule_owner, *rule_ticket;
 	bool rule_allows;
 
-	const char *door;                   /* explicit, transparent, dns, packet */
+	const char *door;                   /* explicit, socks5, transparent, dns, packet */
 	const char *tls_mode;               /* inspect, splice */
 	const char *connection;             /* connection id */
 	struct address source, destination; /* family 0 = unknown */
@@ -109,8 +111,18 @@ struct audit_event {
 	const struct checkpoint *checkpoint; /* of audit.checkpoint */
 	const struct chain *index; /* of a chain's first line: where the folder's index was */
 
+	bool packed; /* texts are redacted and cut already (packed.h), in so many places: */
+	unsigned redactions, cuts;
+	uint64_t mono_ns; /* of the monotonic clock; 0: now */
+
 	struct address proxy; /* where the sandbox reached the proxy: proxy_endpoint */
 	uint16_t proxy_port;
+};
+
+/** An event's line without what only the segment writer knows: its bytes, and where metadata ends. */
+struct audit_entry {
+	struct slice line;
+	size_t metadata_end;
 };
 
 /**

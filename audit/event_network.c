@@ -6,6 +6,19 @@
 #include <netinet/in.h>
 #include <stdio.h>
 
+/** ":" and a number. */
+static void append_number(struct buf *to, uint64_t number)
+{
+	char text[24];
+	size_t at = sizeof(text);
+	do {
+		text[--at] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number > 0);
+	text[--at] = ':';
+	(void)buf_append(to, (struct slice){text + at, sizeof(text) - at}); /* sticky in the buf */
+}
+
 unsigned event_append_url(const struct audit_event *e, struct buf *to)
 {
 	bool https = slice_equal(e->scheme, SLICE("https"));
@@ -18,13 +31,35 @@ unsigned event_append_url(const struct audit_event *e, struct buf *to)
 	bool bracket = slice_find(e->host, ':') >= 0 && slice_find(e->host, '[') < 0;
 	if (bracket)
 		(void)buf_append(to, SLICE("["));
-	unsigned count = redact_host(slice_part(e->host, 0, RAW_BYTES_MAX), to);
+	unsigned count = 0;
+	if (e->packed)
+		(void)buf_append(to, e->host);
+	else
+		count += redact_host(slice_part(e->host, 0, RAW_BYTES_MAX), to);
 	if (bracket)
 		(void)buf_append(to, SLICE("]"));
 	if (e->destination_port != 0 && !usual)
-		(void)buf_printf(to, ":%u", e->destination_port);
-	count += redact_path(slice_part(e->path, 0, RAW_BYTES_MAX), to);
+		append_number(to, e->destination_port);
+	if (e->packed)
+		(void)buf_append(to, e->path);
+	else
+		count += redact_path(slice_part(e->path, 0, RAW_BYTES_MAX), to);
 	return count;
+}
+
+/** "file:line" of the rule. */
+static void write_place(struct event_writer *w)
+{
+	const struct audit_event *e = w->e;
+	if (e->rule_line == 0) {
+		event_write_own(w, "desc", e->rule_place, HOST_BYTES);
+	} else if (e->rule_place != NULL) {
+		buf_clear(&w->scratch);
+		(void)buf_append_text(
+			&w->scratch, e->rule_place); /* errors show in scratch.failed */
+		append_number(&w->scratch, e->rule_line);
+		event_write_scratch(w, "desc", HOST_BYTES);
+	}
 }
 
 void event_write_policy(struct event_writer *w)
@@ -39,7 +74,7 @@ void event_write_policy(struct event_writer *w)
 	event_write_own(w, "name", rule, NAME_BYTES);
 	json_text(j, "type", e->rule_id == NULL ? "default" : e->rule_allows ? "allow" : "deny");
 	event_write_own(w, "version", e->policy_version, NAME_BYTES);
-	event_write_own(w, "desc", e->rule_place, HOST_BYTES);
+	write_place(w);
 	event_write_own(w, "condition", e->rule_text, MESSAGE_BYTES);
 	json_object_end(j);
 	json_object(j, "policy");
@@ -163,8 +198,11 @@ static void event_write_url(struct event_writer *w)
 		json_uint(&w->j, "port", e->destination_port);
 	if (e->path.len > 0) {
 		buf_clear(&w->scratch);
-		(void)redact_path(
-			event_cut_raw(w, e->path), &w->scratch); /* counted with the URL */
+		struct slice path = event_cut_raw(w, e->path);
+		if (e->packed)
+			(void)buf_append(&w->scratch, path);
+		else
+			(void)redact_path(path, &w->scratch); /* counted with the URL */
 		event_write_scratch(w, "path", URL_BYTES);
 	}
 	buf_clear(&w->scratch);

@@ -35,6 +35,8 @@ struct event_writer {
 void event_write_scratch(struct event_writer *w, const char *key, size_t limit);
 /** What is looked at of a text at all. */
 struct slice event_cut_raw(struct event_writer *w, struct slice text);
+/** Peer text behind others, redacted. */
+void event_append_peer(struct event_writer *w, struct slice text, struct buf *to);
 /** Peer text. Nothing is written for an empty one. */
 void event_write_peer(struct event_writer *w, const char *key, struct slice text, size_t limit);
 /** Our own or the operator's text. Nothing is written for NULL or "". */

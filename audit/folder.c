@@ -90,8 +90,8 @@ int audit_ring_complete(int folder_fd, const char *id, struct audit_segment *s)
 
 int audit_ring_retire(int folder_fd, const char *id)
 {
-	char name[FOLDER_NAME_BYTES], line[AUDIT_LINE_BYTES_MAX];
-	struct audit_entry entry;
+	char name[FOLDER_NAME_BYTES], storage[AUDIT_PACKED_BYTES_MAX];
+	struct slice packed;
 	int len = snprintf(name, sizeof(name), "open/%s.ring", id);
 	if (len < 0 || (size_t)len >= sizeof(name))
 		return -ENAMETOOLONG;
@@ -101,8 +101,8 @@ int audit_ring_retire(int folder_fd, const char *id)
 	struct audit_ring *ring = audit_ring_map(fd);
 	if (ring == NULL)
 		return -EBADMSG;
-	bool empty = audit_ring_peek(ring, line, sizeof(line), &entry) == 0 &&
-		audit_ring_peek_open(ring, 0, line, &entry) < 0 && audit_ring_lost(ring) == 0;
+	bool empty = audit_ring_peek(ring, storage, &packed) == 0 &&
+		audit_ring_peek_open(ring, 0, storage, &packed) < 0 && audit_ring_lost(ring) == 0;
 	audit_ring_free(ring);
 	if (!empty)
 		return -EBUSY;

@@ -129,6 +129,12 @@ static int index_recovered(
 	return audit_index_append(r->folder_fd, &entry, r->why);
 }
 
+/** Of what stands in a file that this release does not read. */
+static const struct audit_event unreadable = {.class = AUDIT_LIFECYCLE,
+	.activity = 99, /* OCSF: Other */
+	.reason = REASON_AUDIT_LOST,
+	.detail = "a ring can't be read: what it held is not known"};
+
 /** Into the run's own segment; then the ring is gone. @return lines or negative errno. */
 static int recover_ring(struct recovery *r, const char *name)
 {
@@ -136,20 +142,17 @@ static int recover_ring(struct recovery *r, const char *name)
 	if (fd < 0)
 		return 0; /* its run is alive, or another recovery is at it */
 	struct audit_ring *ring = audit_ring_map(fd);
-	if (ring == NULL) {
-		(void)unlinkat(r->open_fd, name, 0); /* no ring; nothing to be had from it */
-		return 0;
-	}
 	struct live live = {.fd = -1};
 	char id[CHAIN_NAME_BYTES]; /* "<id>.ring" or "<id>.<n>.ring" */
 	(void)snprintf(id, sizeof(id), "%.*s", (int)strcspn(name, "."), name);
 	int lines = live_open(r, id, &live);
-	if (lines == 0) {
-		lines = audit_segment_drain(live.segment, ring, true);
+	if (lines == 0) { /* a file that is no ring was one of another release */
+		lines = ring == NULL ? audit_segment_append_event(live.segment, &unreadable)
+				     : audit_segment_drain(live.segment, ring, true);
 		if (lines < 0)
 			(void)failure_errno(r->why, lines, "audit folder: can't complete %s", name);
 	}
-	int indexed = lines > 0 ? index_recovered(r, live.file, live.segment) : 0;
+	int indexed = lines > 0 || ring == NULL ? index_recovered(r, live.file, live.segment) : 0;
 	live_fini(&live);
 	audit_ring_free(ring);
 	if (lines >= 0)

@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 
 #define SECRET_PREFIX_TAIL   12 /* what must follow a known prefix for it to be a token */
+#define SECRET_WORD_MIN      15 /* no token with a known prefix is shorter */
 #define KNOWN_TOKEN_RUN      10 /* letters and digits in a row, so that words with dashes are none */
 #define RANDOM_RUN_DISTINCT  10
 #define RANDOM_WORD_DISTINCT 16
@@ -86,7 +87,11 @@ static struct word_shape word_shape(struct slice word)
 
 static bool is_known_token(struct slice word)
 {
+	if (word.len < SECRET_WORD_MIN)
+		return false; /* nearly every word */
 	for (size_t i = 0; i < array_size(secret_prefixes); i++) {
+		if (secret_prefixes[i][0] != word.ptr[0])
+			continue;
 		struct slice prefix = slice_of(secret_prefixes[i]);
 		if (slice_starts(word, prefix) && word.len >= prefix.len + SECRET_PREFIX_TAIL) {
 			struct word_shape tail = word_shape(slice_part(word, prefix.len, word.len));
@@ -166,8 +171,15 @@ static size_t find_any(struct slice text, size_t from, const char *bytes)
 /** Where "://" begins, or the length. */
 static size_t find_scheme_end(struct slice text)
 {
-	const char *at = text.len == 0 ? NULL : memmem(text.ptr, text.len, "://", 3);
-	return at == NULL ? text.len : (size_t)(at - text.ptr);
+	for (size_t at = 0; at < text.len; at++) {
+		const char *colon = memchr(text.ptr + at, ':', text.len - at);
+		if (colon == NULL)
+			break;
+		at = (size_t)(colon - text.ptr);
+		if (slice_equal(slice_part(text, at, at + 3), SLICE("://")))
+			return at;
+	}
+	return text.len;
 }
 
 unsigned redact_text(struct slice text, struct buf *to)

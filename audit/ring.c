@@ -4,7 +4,6 @@
  */
 #include "audit/ring.h"
 
-#include "audit/event.h"
 #include "common/cleanup.h"
 
 #include <assert.h>
@@ -15,25 +14,28 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define RING_MAGIC   UINT64_C(0x31676e6972617565) /* "euaring1" */
+#define RING_MAGIC   UINT64_C(0x32676e6972617565) /* "euaring2" */
 #define RING_MASK    (AUDIT_RING_BYTES - 1)
-#define SLOTS_SPARE  1 /* kept free, so that a finished line finds a slot when the ring is full */
+#define SLOTS_SPARE  1 /* kept free, so that a finished event finds a slot when the ring is full */
 #define RECORD_ALIGN ((size_t)8)
 
 static_assert((AUDIT_RING_BYTES & RING_MASK) == 0, "positions wrap by a mask");
 
 enum slot_state { SLOT_FREE, SLOT_OPEN, SLOT_FINISHED };
 
+/** A page, so that what is open keeps no other memory warm. */
 struct ring_slot {
 	uint32_t len;
-	uint32_t metadata_end;
-	char line[AUDIT_LINE_BYTES_MAX];
+	uint32_t unused;
+	char packed[AUDIT_SLOT_BYTES_MAX];
 };
 
-/** In front of each line in the ring. */
+static_assert(sizeof(struct ring_slot) == 4096, "a slot is a page");
+
+/** In front of each event in the ring. */
 struct ring_record {
 	uint32_t len;
-	uint32_t metadata_end;
+	uint32_t unused;
 };
 
 /** The file. What producer and consumer write lies on cache lines of its own. Positions only grow. */
@@ -41,29 +43,31 @@ struct ring_file {
 	uint64_t magic;
 	_Alignas(64) _Atomic uint64_t head; /* producer */
 	_Atomic uint64_t lost;
-	_Atomic uint32_t spilled;           /* finished lines that wait in slots */
-	_Atomic uint64_t awaited;           /* lines before it have to be on the disk */
+	_Atomic uint32_t spilled;           /* finished events that wait in slots */
+	_Atomic uint64_t awaited;           /* events before it have to be on the disk */
 	_Alignas(64) _Atomic uint64_t tail; /* consumer */
 	_Atomic uint32_t sleeping;
 	_Atomic uint32_t stalled;
-	_Atomic uint64_t durable; /* lines before it are on the disk */
-	/* together, and on the first page with the rest: searched without a page fault */
-	_Alignas(64) _Atomic uint8_t states[AUDIT_RING_SLOTS];
-	_Alignas(4096) struct ring_slot slots[AUDIT_RING_SLOTS];
+	_Atomic uint64_t durable; /* events before it are on the disk */
+	_Alignas(64) _Atomic uint8_t states[AUDIT_RING_SLOTS_MAX];
 	_Alignas(4096) char bytes[AUDIT_RING_BYTES];
+	struct ring_slot slots[]; /* as many as the file has room for */
 };
-
-static_assert(offsetof(struct ring_file, slots) == 4096, "all that is searched is one page");
 
 struct audit_ring {
 	struct ring_file *file;
-	unsigned hint;        /* producer: where the search for a free slot begins */
-	uint64_t peeked_next; /* consumer: the tail after the peeked line */
+	size_t file_bytes;
+	int slots;
+	uint64_t peeked_next; /* consumer: the tail after the peeked event */
 	int peeked_slot;      /* or the slot that it was in; -1 */
+	int free_count; /* producer: of the free slots below; the last one that was freed is used first */
+	uint16_t free[AUDIT_RING_SLOTS_MAX];
 };
 
-int audit_ring_create(int folder_fd, const char *id, struct failure *why)
+int audit_ring_create(int folder_fd, const char *id, unsigned slots, struct failure *why)
 {
+	off_t file_bytes = (off_t)(sizeof(struct ring_file) + slots * sizeof(struct ring_slot));
+	assert(slots >= AUDIT_RING_SLOTS_MIN && slots <= AUDIT_RING_SLOTS_MAX);
 	char name[256], temporary[sizeof(name) + 4];
 	int len = snprintf(name, sizeof(name), "open/%s.ring", id);
 	if (len < 0 || (size_t)len >= sizeof(name) || strchr(id, '/') != NULL)
@@ -78,8 +82,7 @@ int audit_ring_create(int folder_fd, const char *id, struct failure *why)
 	int r = 0;
 	uint64_t magic = RING_MAGIC;
 	/* Reserved, since a full disk must not kill the worker that writes to the mapping. */
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0 ||
-		fallocate(fd, 0, 0, (off_t)sizeof(struct ring_file)) < 0 ||
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fallocate(fd, 0, 0, file_bytes) < 0 ||
 		pwrite(fd, &magic, sizeof(magic), 0) != (ssize_t)sizeof(magic) ||
 		renameat(folder_fd, temporary, folder_fd, name) < 0)
 		r = failure_errno(why, -errno, "audit folder: can't make %s", name);
@@ -90,21 +93,33 @@ int audit_ring_create(int folder_fd, const char *id, struct failure *why)
 	return fd_take(&fd);
 }
 
+/** How many slots a file of this size has; 0: it is no ring. */
+static int ring_slots(off_t bytes)
+{
+	off_t rest = bytes - (off_t)sizeof(struct ring_file);
+	off_t slots = rest / (off_t)sizeof(struct ring_slot);
+	bool is_one = rest > 0 && rest % (off_t)sizeof(struct ring_slot) == 0 &&
+		slots >= AUDIT_RING_SLOTS_MIN && slots <= AUDIT_RING_SLOTS_MAX;
+	return is_one ? (int)slots : 0;
+}
+
 struct audit_ring *audit_ring_map(int fd)
 {
 	struct stat st;
-	if (fstat(fd, &st) < 0 || st.st_size != (off_t)sizeof(struct ring_file))
+	if (fstat(fd, &st) < 0 || ring_slots(st.st_size) == 0)
 		return NULL;
-	auto_free struct audit_ring *ring = malloc(sizeof(*ring));
+	auto_free struct audit_ring *ring = calloc(1, sizeof(*ring));
 	if (ring == NULL)
 		return NULL;
-	void *file =
-		mmap(NULL, sizeof(struct ring_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ring->file_bytes = (size_t)st.st_size;
+	ring->slots = ring_slots(st.st_size);
+	ring->peeked_slot = -1;
+	void *file = mmap(NULL, ring->file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (file == MAP_FAILED)
 		return NULL;
-	*ring = (struct audit_ring){.file = file, .peeked_slot = -1};
+	ring->file = file;
 	if (ring->file->magic != RING_MAGIC) {
-		(void)munmap(file, sizeof(struct ring_file)); /* can't fail on what was mapped */
+		(void)munmap(file, ring->file_bytes); /* can't fail on what was mapped */
 		return NULL;
 	}
 	return ptr_take(ring);
@@ -114,7 +129,7 @@ void audit_ring_free(struct audit_ring *ring)
 {
 	if (ring == NULL)
 		return;
-	(void)munmap(ring->file, sizeof(struct ring_file)); /* can't fail on what was mapped */
+	(void)munmap(ring->file, ring->file_bytes); /* can't fail on what was mapped */
 	free(ring);
 }
 
@@ -132,33 +147,32 @@ void audit_ring_will_sleep(struct audit_ring *ring)
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-/** The first free slot at or after the hint, with @spare others; -1. */
-static int ring_free_slot(struct audit_ring *ring, unsigned spare)
+/** Find out what is free: at first, and when the consumer may have cleared what had waited in slots. */
+static void ring_find_free(struct audit_ring *ring)
 {
-	int found = -1;
-	for (unsigned i = 0; i < AUDIT_RING_SLOTS; i++) {
-		unsigned at = (ring->hint + i) % AUDIT_RING_SLOTS;
-		if (atomic_load_explicit(&ring->file->states[at], memory_order_acquire) !=
-			SLOT_FREE)
-			continue;
-		if (found < 0)
-			found = (int)at;
-		if (spare-- == 0)
-			return found;
+	ring->free_count = 0;
+	for (int i = ring->slots - 1; i >= 0; i--) {
+		if (atomic_load_explicit(&ring->file->states[i], memory_order_acquire) == SLOT_FREE)
+			ring->free[ring->free_count++] = (uint16_t)i;
 	}
-	return -1;
+}
+
+/** How many slots are free, the spare one included. */
+static int ring_free_slots(struct audit_ring *ring)
+{
+	if (ring->free_count <= SLOTS_SPARE)
+		ring_find_free(ring);
+	return ring->free_count;
 }
 
 static void ring_fill_slot(
-	struct audit_ring *ring, int slot, struct audit_entry entry, enum slot_state state)
+	struct audit_ring *ring, int slot, struct slice packed, enum slot_state state)
 {
 	struct ring_slot *to = &ring->file->slots[slot];
-	to->len = (uint32_t)entry.line.len;
-	to->metadata_end = (uint32_t)entry.metadata_end;
-	memcpy(to->line, entry.line.ptr, entry.line.len);
-	/* Whoever sees the state sees the line. */
+	to->len = (uint32_t)packed.len;
+	memcpy(to->packed, packed.ptr, packed.len);
+	/* Whoever sees the state sees the event. */
 	atomic_store_explicit(&ring->file->states[slot], (uint8_t)state, memory_order_release);
-	ring->hint = ((unsigned)slot + 1) % AUDIT_RING_SLOTS;
 }
 
 static size_t ring_room(const struct audit_ring *ring)
@@ -169,19 +183,18 @@ static size_t ring_room(const struct audit_ring *ring)
 	return used > AUDIT_RING_BYTES ? 0 : (size_t)(AUDIT_RING_BYTES - used);
 }
 
-static bool entry_valid(struct audit_entry entry)
+static bool length_valid(size_t len, size_t most)
 {
-	return entry.line.len > 0 && entry.line.len <= AUDIT_LINE_BYTES_MAX &&
-		entry.metadata_end < entry.line.len;
+	return len > 0 && len <= most;
 }
 
-int audit_ring_open(struct audit_ring *ring, struct audit_entry entry)
+int audit_ring_open(struct audit_ring *ring, struct slice packed)
 {
-	assert(entry_valid(entry));
-	int slot = ring_free_slot(ring, SLOTS_SPARE);
-	if (slot < 0)
+	assert(length_valid(packed.len, AUDIT_SLOT_BYTES_MAX));
+	if (ring_free_slots(ring) <= SLOTS_SPARE)
 		return -ENOSPC;
-	ring_fill_slot(ring, slot, entry, SLOT_OPEN);
+	int slot = ring->free[--ring->free_count];
+	ring_fill_slot(ring, slot, packed, SLOT_OPEN);
 	return slot;
 }
 
@@ -202,51 +215,62 @@ static void ring_copy_out(const struct ring_file *file, uint64_t at, void *to, s
 	memcpy((char *)to + first, file->bytes, len - first);
 }
 
-static size_t record_size(size_t line_len)
+static size_t record_size(size_t len)
 {
-	return (sizeof(struct ring_record) + line_len + RECORD_ALIGN - 1) & ~(RECORD_ALIGN - 1);
+	return (sizeof(struct ring_record) + len + RECORD_ALIGN - 1) & ~(RECORD_ALIGN - 1);
 }
 
-static int ring_append(struct audit_ring *ring, struct audit_entry entry)
+static int ring_append(struct audit_ring *ring, struct slice packed)
 {
-	if (ring_room(ring) < record_size(entry.line.len))
+	if (ring_room(ring) < record_size(packed.len))
 		return -ENOSPC;
 	uint64_t head = atomic_load_explicit(&ring->file->head, memory_order_relaxed);
-	struct ring_record record = {
-		.len = (uint32_t)entry.line.len, .metadata_end = (uint32_t)entry.metadata_end};
+	struct ring_record record = {.len = (uint32_t)packed.len};
 	ring_copy_in(ring->file, head, &record, sizeof(record));
-	ring_copy_in(ring->file, head + sizeof(record), entry.line.ptr, entry.line.len);
+	ring_copy_in(ring->file, head + sizeof(record), packed.ptr, packed.len);
 	atomic_store_explicit(
-		&ring->file->head, head + record_size(entry.line.len), memory_order_release);
+		&ring->file->head, head + record_size(packed.len), memory_order_release);
 	return 0;
 }
 
-int audit_ring_finish(struct audit_ring *ring, int slot, struct audit_entry entry)
+/** Beside the full ring: open() keeps a slot for it. */
+static int ring_spill(struct audit_ring *ring, struct slice packed)
 {
-	assert(entry_valid(entry) && slot < AUDIT_RING_SLOTS);
-	int r = ring_append(ring, entry);
-	if (r < 0 && slot < 0) {
-		atomic_fetch_add_explicit(&ring->file->lost, 1, memory_order_relaxed);
+	if (packed.len > AUDIT_SLOT_BYTES_MAX)
+		return -EMSGSIZE;
+	if (ring_free_slots(ring) == 0)
+		return -ENOSPC; /* a corrupt file */
+	/* Counted first: death in between costs a search, the other way round an event. */
+	atomic_fetch_add_explicit(&ring->file->spilled, 1, memory_order_relaxed);
+	ring_fill_slot(ring, ring->free[--ring->free_count], packed, SLOT_FINISHED);
+	return 0;
+}
+
+int audit_ring_finish(struct audit_ring *ring, int slot, struct slice packed)
+{
+	assert(length_valid(packed.len, AUDIT_PACKED_BYTES_MAX) && slot < ring->slots);
+	int r = ring_append(ring, packed);
+	if (slot < 0) {
+		if (r < 0)
+			atomic_fetch_add_explicit(&ring->file->lost, 1, memory_order_relaxed);
 		return r;
 	}
-	if (r < 0) {
-		int other = ring_free_slot(ring, 0);
-		if (other < 0)
-			return -ENOSPC; /* open() keeps one free, so this is a corrupt file */
-		/* Counted first: death in between costs a search, the other way round a line. */
-		atomic_fetch_add_explicit(&ring->file->spilled, 1, memory_order_relaxed);
-		ring_fill_slot(ring, other, entry, SLOT_FINISHED);
-	}
-	if (slot >= 0)
-		audit_ring_clear(ring, slot);
+	r = r < 0 ? ring_spill(ring, packed) : 0;
+	if (r < 0)
+		return r;
+	audit_ring_clear(ring, slot);
+	if (ring->free_count < ring->slots)
+		ring->free[ring->free_count++] = (uint16_t)slot;
 	return 0;
 }
 
-bool audit_ring_has_room(struct audit_ring *ring)
+bool audit_ring_has_room(struct audit_ring *ring, unsigned held)
 {
-	return atomic_load_explicit(&ring->file->stalled, memory_order_relaxed) == 0 &&
-		ring_room(ring) >= AUDIT_RING_RESERVE_BYTES &&
-		ring_free_slot(ring, SLOTS_SPARE) >= 0;
+	if (atomic_load_explicit(&ring->file->stalled, memory_order_relaxed) != 0 ||
+		ring_room(ring) < AUDIT_RING_RESERVE_BYTES)
+		return false;
+	int left = ring_free_slots(ring) - SLOTS_SPARE;
+	return left > 0 && held < AUDIT_RING_SHARE * (unsigned)left;
 }
 
 uint64_t audit_ring_await(struct audit_ring *ring)
@@ -279,23 +303,22 @@ void audit_ring_set_durable(struct audit_ring *ring)
 	atomic_store_explicit(&ring->file->durable, tail, memory_order_release);
 }
 
-/** A slot's line; false when the numbers in it can't be. */
-static bool slot_copy(struct audit_ring *ring, int slot, char *storage, struct audit_entry *ret)
+/** What is in a slot; false when the number in it can't be. */
+static bool slot_copy(struct audit_ring *ring, int slot, char *storage, struct slice *ret)
 {
 	const struct ring_slot *from = &ring->file->slots[slot];
-	struct audit_entry entry = {.line = {storage, *(const volatile uint32_t *)&from->len},
-		.metadata_end = *(const volatile uint32_t *)&from->metadata_end};
-	if (!entry_valid(entry))
+	size_t len = *(const volatile uint32_t *)&from->len;
+	if (!length_valid(len, AUDIT_SLOT_BYTES_MAX))
 		return false;
-	memcpy(storage, from->line, entry.line.len);
-	*ret = entry;
+	memcpy(storage, from->packed, len);
+	*ret = (struct slice){storage, len};
 	return true;
 }
 
 /** The first slot from @from up in this state, or -1. */
 static int ring_slot_in(struct audit_ring *ring, int from, enum slot_state state)
 {
-	for (int i = from; i < AUDIT_RING_SLOTS; i++) {
+	for (int i = from; i < ring->slots; i++) {
 		if (atomic_load_explicit(&ring->file->states[i], memory_order_acquire) ==
 			(uint8_t)state)
 			return i;
@@ -303,8 +326,8 @@ static int ring_slot_in(struct audit_ring *ring, int from, enum slot_state state
 	return -1;
 }
 
-/** A finished line that found the ring full. */
-static int ring_peek_spilled(struct audit_ring *ring, char *storage, struct audit_entry *ret)
+/** A finished event that found the ring full. */
+static int ring_peek_spilled(struct audit_ring *ring, char *storage, struct slice *ret)
 {
 	if (atomic_load_explicit(&ring->file->spilled, memory_order_acquire) == 0)
 		return 0;
@@ -315,46 +338,42 @@ static int ring_peek_spilled(struct audit_ring *ring, char *storage, struct audi
 	return slot_copy(ring, slot, storage, ret) ? 1 : -EBADMSG;
 }
 
-/** The line at a position below the head; *ret_next: where the one behind it is. @return 1 or -EBADMSG. */
-static int ring_read(const struct audit_ring *ring, uint64_t tail, uint64_t head, char *storage,
-	struct audit_entry *ret, uint64_t *ret_next)
+/** The event at a position below the head; *ret_next: where the one behind it is. @return 1 or -EBADMSG. */
+static int ring_read(const struct audit_ring *ring, uint64_t tail, char *storage, struct slice *ret,
+	uint64_t *ret_next)
 {
 	struct ring_record record;
+	uint64_t head = atomic_load_explicit(&ring->file->head, memory_order_acquire);
 	if (head - tail > AUDIT_RING_BYTES || head - tail < sizeof(record))
 		return -EBADMSG;
 	ring_copy_out(ring->file, tail, &record, sizeof(record));
-	struct audit_entry entry = {
-		.line = {storage, record.len}, .metadata_end = record.metadata_end};
-	if (!entry_valid(entry) || record_size(record.len) > head - tail)
+	size_t len = record.len;
+	if (!length_valid(len, AUDIT_PACKED_BYTES_MAX) || record_size(len) > head - tail)
 		return -EBADMSG;
-	ring_copy_out(ring->file, tail + sizeof(record), storage, record.len);
-	*ret_next = tail + record_size(record.len);
-	*ret = entry;
+	ring_copy_out(ring->file, tail + sizeof(record), storage, len);
+	*ret_next = tail + record_size(len);
+	*ret = (struct slice){storage, len};
 	return 1;
 }
 
-int audit_ring_peek(
-	struct audit_ring *ring, char *storage, size_t capacity, struct audit_entry *ret)
+int audit_ring_peek(struct audit_ring *ring, char *storage, struct slice *ret)
 {
-	assert(capacity >= AUDIT_LINE_BYTES_MAX);
 	uint64_t tail = atomic_load_explicit(&ring->file->tail, memory_order_relaxed);
 	uint64_t head = atomic_load_explicit(&ring->file->head, memory_order_acquire);
 	ring->peeked_slot = -1;
 	if (head == tail)
 		return ring_peek_spilled(ring, storage, ret);
-	ring->peeked_next = head; /* left behind as a whole if it is no line */
-	return ring_read(ring, tail, head, storage, ret, &ring->peeked_next);
+	ring->peeked_next = head; /* left behind as a whole if it is no event */
+	return ring_read(ring, tail, storage, ret, &ring->peeked_next);
 }
 
-int audit_ring_peek_more(
-	struct audit_ring *ring, char *storage, size_t capacity, struct audit_entry *ret)
+int audit_ring_peek_more(struct audit_ring *ring, char *storage, struct slice *ret)
 {
-	assert(capacity >= AUDIT_LINE_BYTES_MAX);
 	uint64_t tail = ring->peeked_next;
 	uint64_t head = atomic_load_explicit(&ring->file->head, memory_order_acquire);
 	bool more = ring->peeked_slot < 0 && head != tail &&
-		ring_read(ring, tail, head, storage, ret, &ring->peeked_next) == 1;
-	return more ? 1 : 0; /* what is no line is found by the next peek */
+		ring_read(ring, tail, storage, ret, &ring->peeked_next) == 1;
+	return more ? 1 : 0; /* what is no event is found by the next peek */
 }
 
 void audit_ring_advance(struct audit_ring *ring)
@@ -368,7 +387,7 @@ void audit_ring_advance(struct audit_ring *ring)
 	ring->peeked_slot = -1;
 }
 
-int audit_ring_peek_open(struct audit_ring *ring, int from, char *storage, struct audit_entry *ret)
+int audit_ring_peek_open(struct audit_ring *ring, int from, char *storage, struct slice *ret)
 {
 	for (int slot = ring_slot_in(ring, from, SLOT_OPEN); slot >= 0;
 		slot = ring_slot_in(ring, slot + 1, SLOT_OPEN)) {
@@ -385,10 +404,8 @@ void audit_ring_clear(struct audit_ring *ring, int slot)
 	atomic_store_explicit(&ring->file->states[slot], SLOT_FREE, memory_order_release);
 }
 
-int audit_ring_take_open(
-	struct audit_ring *ring, char *storage, size_t capacity, struct audit_entry *ret)
+int audit_ring_take_open(struct audit_ring *ring, char *storage, struct slice *ret)
 {
-	assert(capacity >= AUDIT_LINE_BYTES_MAX);
 	int slot = audit_ring_peek_open(ring, 0, storage, ret);
 	if (slot >= 0)
 		audit_ring_clear(ring, slot);
@@ -417,18 +434,20 @@ void audit_ring_clear_lost(struct audit_ring *ring, uint64_t count)
 
 int audit_ring_look(int folder_fd, const char *id, struct audit_ring_gauge *ret)
 {
-	char head[offsetof(struct ring_file, slots)];
+	char head[offsetof(struct ring_file, bytes)];
 	char name[256];
+	struct stat st;
 	int len = snprintf(name, sizeof(name), "open/%s.ring", id);
 	if (len < 0 || (size_t)len >= sizeof(name))
 		return -ENAMETOOLONG;
 	auto_fd fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	ssize_t got = pread(fd, head, sizeof(head), 0);
 	uint64_t magic, from, to;
 	uint32_t stalled;
-	if (got != (ssize_t)sizeof(head))
+	int slots = ring_slots(st.st_size);
+	if (got != (ssize_t)sizeof(head) || slots == 0)
 		return got < 0 ? -errno : -EBADMSG;
 	memcpy(&magic, head, sizeof(magic));
 	memcpy(&to, head + offsetof(struct ring_file, head), sizeof(to));
@@ -436,11 +455,11 @@ int audit_ring_look(int folder_fd, const char *id, struct audit_ring_gauge *ret)
 	memcpy(&stalled, head + offsetof(struct ring_file, stalled), sizeof(stalled));
 	if (magic != RING_MAGIC)
 		return -EBADMSG;
-	*ret = (struct audit_ring_gauge){.stalled = stalled != 0};
+	*ret = (struct audit_ring_gauge){.stalled = stalled != 0, .slots = (unsigned)slots};
 	memcpy(&ret->lost, head + offsetof(struct ring_file, lost), sizeof(ret->lost));
 	/* Two moments, or a lie of who writes it: never more than there is. */
 	ret->waiting_bytes = to - from <= AUDIT_RING_BYTES ? to - from : AUDIT_RING_BYTES;
-	for (size_t i = 0; i < AUDIT_RING_SLOTS; i++)
-		ret->open += head[offsetof(struct ring_file, states) + i] == SLOT_OPEN;
+	for (int i = 0; i < slots; i++)
+		ret->open += head[offsetof(struct ring_file, states) + (size_t)i] == SLOT_OPEN;
 	return 0;
 }

@@ -1,6 +1,5 @@
 /*
- * See segment.h. Making a file, attaching to it, and appending to it one line at a time. Lines that come from a ring are a
- * worker's word and are checked before they are written.
+ * See segment.h. Making a file, attaching to it, and appending to it one line at a time.
  */
 #include "audit/segment_state.h"
 
@@ -258,56 +257,18 @@ void audit_segment_release(struct audit_segment *s)
 	segment_unlock(s);
 }
 
-/** Whether some byte is below a blank: eight at a time, since this looks at every byte of the log. */
-static bool has_control(struct slice text)
-{
-	const uint64_t ones = UINT64_MAX / 255;
-	uint64_t found = 0;
-	size_t i = 0;
-	for (; i + sizeof(uint64_t) <= text.len; i += sizeof(uint64_t)) {
-		uint64_t eight;
-		memcpy(&eight, text.ptr + i, sizeof(eight));
-		found |= (eight - ones * 0x20) & ~eight & (ones * 0x80);
-	}
-	for (; i < text.len; i++)
-		found |= (unsigned char)text.ptr[i] < 0x20;
-	return found != 0;
-}
-
-/** A line as event.c makes them: one object, no control byte, metadata's end where it is said to be. */
-static bool entry_well_formed(struct audit_entry entry)
-{
-	struct slice line = entry.line;
-	struct slice end = SLICE("}}}");
-	return line.len >= 8 && line.len <= AUDIT_LINE_BYTES_MAX && line.ptr[0] == '{' &&
-		slice_ends(line, end) && entry.metadata_end < line.len - end.len &&
-		line.ptr[entry.metadata_end] == '}' && !has_control(line);
-}
-
-/** Metadata without its closing brace; of a recovered decision with another event_code. */
-static void compose_metadata(struct buf *to, struct slice front, enum segment_entry kind)
-{
-	struct slice field = SLICE(SEGMENT_CODE_FIELD);
-	size_t at = front.len > 64 ? front.len - 64 : 0; /* it is metadata's last member */
-	while (kind == SEGMENT_RECOVERED && at < front.len &&
-		!slice_starts(slice_part(front, at, front.len), field))
-		at++;
-	if (kind == SEGMENT_RECOVERED && at < front.len) {
-		(void)buf_append(to, slice_part(front, 0, at)); /* errors are sticky in the buf */
-		(void)buf_append_text(to, SEGMENT_CODE_FIELD "audit.recovered\"");
-	} else {
-		(void)buf_append(to, front);
-	}
-}
-
-int segment_compose(struct audit_segment *s, struct audit_entry entry, enum segment_entry kind,
-	struct buf *to, char ret_hash[static DIGEST_TEXT_BYTES])
+int segment_compose(struct audit_segment *s, const struct audit_event *e, struct buf *to,
+	char ret_hash[static DIGEST_TEXT_BYTES])
 {
 	size_t from = buf_len(to);
+	struct audit_entry entry = {0};
 	struct json j;
-	if (!entry_well_formed(entry))
-		return -EBADMSG;
-	compose_metadata(to, slice_part(entry.line, 0, entry.metadata_end), kind);
+	buf_clear(&s->line);
+	int r = audit_event_write(e, &s->line, &entry.metadata_end);
+	if (r < 0)
+		return r;
+	entry.line = buf_slice(&s->line);
+	(void)buf_append(to, slice_part(entry.line, 0, entry.metadata_end)); /* errors are sticky */
 	json_open(&j, to);
 	j.comma = true;
 	json_uint(&j, "sequence", s->chain.sequence);
@@ -317,43 +278,19 @@ int segment_compose(struct audit_segment *s, struct audit_entry entry, enum segm
 	/* but the braces of eclusa, unmapped and the line */
 	(void)buf_append(to, slice_part(entry.line, entry.metadata_end + 1, entry.line.len - 3));
 	(void)buf_append(to, slice_of(s->boot));
-	if (kind == SEGMENT_RECOVERED)
-		(void)buf_append(to, SLICE(",\"recovered\":true"));
-	int r = chain_seal(&s->chain, CHAIN_EVENT_CLOSING, to, from, ret_hash);
+	r = chain_seal(&s->chain, CHAIN_EVENT_CLOSING, to, from, ret_hash);
 	return r < 0 ? r : buf_append(to, SLICE("\n"));
-}
-
-int segment_put(struct audit_segment *s, struct audit_entry entry, enum segment_entry kind)
-{
-	char hash[DIGEST_TEXT_BYTES];
-	buf_clear(&s->line);
-	int r = segment_compose(s, entry, kind, &s->line, hash);
-	if (r == 0)
-		r = segment_write(s, buf_slice(&s->line));
-	if (r == 0)
-		segment_advance(s, hash);
-	return r;
-}
-
-int audit_segment_append(struct audit_segment *s, struct audit_entry entry)
-{
-	int r = segment_begin(s);
-	if (r < 0)
-		return r;
-	r = segment_put(s, entry, SEGMENT_PLAIN);
-	segment_unlock(s);
-	return r;
 }
 
 int segment_put_event(struct audit_segment *s, const struct audit_event *e)
 {
-	struct buf line = {.limit = AUDIT_LINE_BYTES_MAX};
-	struct audit_entry entry = {0};
-	int r = audit_event_write(e, &line, &entry.metadata_end);
-	entry.line = buf_slice(&line);
+	char hash[DIGEST_TEXT_BYTES];
+	buf_clear(&s->batch);
+	int r = segment_compose(s, e, &s->batch, hash);
 	if (r == 0)
-		r = segment_put(s, entry, SEGMENT_PLAIN);
-	buf_fini(&line);
+		r = segment_write(s, buf_slice(&s->batch));
+	if (r == 0)
+		segment_advance(s, hash);
 	return r;
 }
 

@@ -68,8 +68,7 @@ void audit_segment_free(struct audit_segment *s);
 int audit_segment_reserve(struct audit_segment *s);
 /** Nothing more will be written: give back what was kept. */
 void audit_segment_release(struct audit_segment *s);
-/** Add sequence and logged time, append one line with one write(). @return 0 or negative errno (nothing half-written stays). */
-int audit_segment_append(struct audit_segment *s, struct audit_entry entry);
+/** Append one line with one write(). @return 0 or negative errno (nothing half-written stays). */
 int audit_segment_append_event(struct audit_segment *s, const struct audit_event *e);
 /**
  * End a ring: the caller has released its own mapping and descriptors of it. Waits (at most 2 s) until no process holds it, moves what is

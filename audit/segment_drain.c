@@ -25,12 +25,15 @@ static int segment_put_loss(struct audit_segment *s, uint64_t count)
 	return segment_put_event(s, &lost);
 }
 
-/** A line goes into the batch, and the chain on behind it. @return 0, -EBADMSG, -ENOBUFS: the batch is as it was. */
-static int batch_add(struct audit_segment *s, struct audit_entry entry)
+/** An event's line goes into the batch, and the chain on behind it. @return 0, -EBADMSG, -ENOBUFS: the batch is as it was. */
+static int batch_add(struct audit_segment *s, struct slice packed)
 {
+	struct audit_unpacked u;
 	char hash[DIGEST_TEXT_BYTES];
 	size_t before = buf_len(&s->batch);
-	int r = segment_compose(s, entry, SEGMENT_PLAIN, &s->batch, hash);
+	int r = audit_event_unpack(packed, &u);
+	if (r == 0)
+		r = segment_compose(s, &u.event, &s->batch, hash);
 	if (r == 0 && buf_len(&s->batch) - before > AUDIT_LINE_BYTES_MAX)
 		r = -ENOBUFS;
 	if (r == 0)
@@ -48,19 +51,19 @@ static int drain_batch(
 	struct audit_segment *s, struct audit_ring *ring, char *storage, int most, int *ret_error)
 {
 	struct chain before = s->chain;
-	struct audit_entry entry;
+	struct slice packed;
 	int lines = 0;
 	buf_clear(&s->batch);
-	int r = audit_ring_peek(ring, storage, AUDIT_LINE_BYTES_MAX, &entry);
+	int r = audit_ring_peek(ring, storage, &packed);
 	*ret_error = r < 0 ? r : 0;
 	while (r > 0) {
-		*ret_error = batch_add(s, entry);
+		*ret_error = batch_add(s, packed);
 		if (*ret_error < 0)
 			break;
 		lines++;
 		r = lines == most || buf_len(&s->batch) >= SEGMENT_BATCH_BYTES
 			? 0
-			: audit_ring_peek_more(ring, storage, AUDIT_LINE_BYTES_MAX, &entry);
+			: audit_ring_peek_more(ring, storage, &packed);
 	}
 	if (lines > 0 && *ret_error < 0) { /* once more without it: then it is the oldest */
 		s->chain = before;
@@ -98,15 +101,23 @@ static int drain_finished(struct audit_segment *s, struct audit_ring *ring, char
 	}
 }
 
+/** An open decision, as its end. */
+static int put_recovered(struct audit_segment *s, struct slice packed)
+{
+	struct audit_unpacked u;
+	if (audit_event_unpack(packed, &u) < 0)
+		return segment_put_loss(s, 1);
+	u.event.recovered = true;
+	return segment_put_event(s, &u.event);
+}
+
 static int drain_open(struct audit_segment *s, struct audit_ring *ring, char *storage)
 {
 	int lines = 0;
-	struct audit_entry entry;
-	for (int slot = audit_ring_peek_open(ring, 0, storage, &entry); slot >= 0;
-		slot = audit_ring_peek_open(ring, slot + 1, storage, &entry)) {
-		int r = segment_put(s, entry, SEGMENT_RECOVERED);
-		if (r == -EBADMSG || r == -ENOBUFS)
-			r = segment_put_loss(s, 1);
+	struct slice packed;
+	for (int slot = audit_ring_peek_open(ring, 0, storage, &packed); slot >= 0;
+		slot = audit_ring_peek_open(ring, slot + 1, storage, &packed)) {
+		int r = put_recovered(s, packed);
 		if (r < 0)
 			return r;
 		audit_ring_clear(ring, slot);
@@ -136,7 +147,7 @@ static int segment_drain(
 
 int audit_segment_drain(struct audit_segment *s, struct audit_ring *ring, bool orphaned)
 {
-	auto_free char *storage = malloc(AUDIT_LINE_BYTES_MAX);
+	auto_free char *storage = malloc(AUDIT_PACKED_BYTES_MAX);
 	if (storage == NULL)
 		return -ENOMEM;
 	int r = segment_begin(s);

@@ -8,7 +8,6 @@
 #define SEGMENT_DEVICE_BYTES 256
 #define SEGMENT_BOOT_BYTES   64
 
-#define SEGMENT_CODE_FIELD ",\"event_code\":\""
 #define SEGMENT_SEAL_FIELD ",\"chain\":\""
 
 struct audit_segment {
@@ -23,9 +22,6 @@ struct audit_segment {
 	struct buf batch; /* lines on their way into one write() */
 };
 
-/** Where open decisions are completed. */
-enum segment_entry { SEGMENT_PLAIN, SEGMENT_RECOVERED };
-
 /* segment.c */
 /** Take the lock and find the end. @return 0, then segment_unlock() is due. */
 int segment_begin(struct audit_segment *s);
@@ -34,11 +30,10 @@ void segment_unlock(const struct audit_segment *s);
 int segment_write(struct audit_segment *s, struct slice text);
 /** A line that ends the chain with this hash has been written. */
 void segment_advance(struct audit_segment *s, const char hash[static DIGEST_TEXT_BYTES]);
-/** Append a whole line, sealed; *ret_hash: the chain's head once it is written. @return 0; -EBADMSG: the entry is no line; -ENOBUFS ... */
-int segment_compose(struct audit_segment *s, struct audit_entry entry, enum segment_entry kind,
-	struct buf *to, char ret_hash[static DIGEST_TEXT_BYTES]);
-/** Under the lock and in sync. @return 0, -EBADMSG, or another errno. */
-int segment_put(struct audit_segment *s, struct audit_entry entry, enum segment_entry kind);
+/** Append an event's whole line, sealed; *ret_hash: the chain's head once it is written. @return 0, -ENOBUFS, -ENOMEM; @to may have a part of it, then. */
+int segment_compose(struct audit_segment *s, const struct audit_event *e, struct buf *to,
+	char ret_hash[static DIGEST_TEXT_BYTES]);
+/** Under the lock and in sync. @return 0 or negative errno. */
 int segment_put_event(struct audit_segment *s, const struct audit_event *e);
 
 /* segment_tail.c */

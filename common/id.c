@@ -4,10 +4,9 @@
 #include "common/clock.h"
 #include "common/file.h"
 
-#include <stdio.h>
-
 char *uuid_new(char to[static UUID_TEXT_BYTES])
 {
+	static const char digits[] = "0123456789abcdef";
 	uint8_t raw[16];
 	random_bytes(raw, sizeof(raw));
 	uint64_t ms = clock_wall_ms();
@@ -19,8 +18,10 @@ char *uuid_new(char to[static UUID_TEXT_BYTES])
 	for (int i = 0; i < 16; i++) {
 		if (i == 4 || i == 6 || i == 8 || i == 10)
 			*at++ = '-';
-		at += snprintf(at, 3, "%02x", raw[i]);
+		*at++ = digits[raw[i] >> 4];
+		*at++ = digits[raw[i] & 15];
 	}
+	*at = '\0';
 	return to;
 }
 

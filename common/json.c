@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-#define KEY_BYTES ((size_t)60) /* of those that are put down at once */
-
 void json_open(struct json *j, struct buf *out)
 {
 	*j = (struct json){.out = out};
@@ -104,6 +102,11 @@ static size_t plain_length(struct slice text)
 	return plain;
 }
 
+bool json_is_plain(struct slice text)
+{
+	return plain_length(text) == text.len;
+}
+
 static void json_string(struct buf *out, struct slice value)
 {
 	(void)buf_append(out, SLICE("\""));
@@ -119,48 +122,60 @@ static void json_string(struct buf *out, struct slice value)
 	(void)buf_append(out, SLICE("\""));
 }
 
-/** Comma and key in front of a value. Most keys are short and plain: they are put down at once. */
-static void json_lead(struct json *j, const char *key)
+/** Put down what is short and plain at once. @return where the value goes, with room for it; NULL: the buffer is full. */
+static char *json_lead(struct json *j, const char *key, size_t room)
 {
 	struct slice name = key == NULL ? (struct slice){0} : slice_of(key);
-	char whole[KEY_BYTES + 4];
-	size_t at = 0;
+	char *at;
+	if (buf_reserve(j->out, name.len + room + 4, &at) < 0)
+		return NULL;
+	char *start = at;
 	if (j->comma)
-		whole[at++] = ',';
+		*at++ = ',';
 	j->comma = true;
-	if (key != NULL && name.len <= KEY_BYTES && plain_length(name) == name.len) {
-		whole[at++] = '"';
-		memcpy(whole + at, name.ptr, name.len);
-		at += name.len;
-		whole[at++] = '"';
-		whole[at++] = ':';
-		(void)buf_append(j->out, (struct slice){whole, at});
-		return;
-	}
-	(void)buf_append(j->out, (struct slice){whole, at});
 	if (key != NULL) {
-		json_string(j->out, name);
-		(void)buf_append(j->out, SLICE(":"));
+		*at++ = '"';
+		memcpy(at, name.ptr, name.len);
+		at += name.len;
+		*at++ = '"';
+		*at++ = ':';
 	}
+	buf_grew(j->out, (size_t)(at - start));
+	return at;
 }
 
-static void json_digits(struct buf *out, uint64_t value, bool negative)
+#define DIGITS_MAX ((size_t)21) /* of a 64-bit number, with its sign */
+
+static void json_digits(struct json *j, const char *key, uint64_t value, bool negative)
 {
-	char text[24];
+	char text[DIGITS_MAX];
 	size_t at = sizeof(text);
+	char *to = json_lead(j, key, sizeof(text));
 	do {
 		text[--at] = (char)('0' + value % 10);
 		value /= 10;
 	} while (value > 0);
 	if (negative)
 		text[--at] = '-';
-	(void)buf_append(out, (struct slice){text + at, sizeof(text) - at});
+	if (to == NULL)
+		return; /* sticky in the buf */
+	memcpy(to, text + at, sizeof(text) - at);
+	buf_grew(j->out, sizeof(text) - at);
+}
+
+/** A value of one or a few bytes that stand for themselves. */
+static void json_plain(struct json *j, const char *key, struct slice value)
+{
+	char *to = json_lead(j, key, value.len);
+	if (to == NULL)
+		return; /* sticky in the buf */
+	memcpy(to, value.ptr, value.len);
+	buf_grew(j->out, value.len);
 }
 
 void json_object(struct json *j, const char *key)
 {
-	json_lead(j, key);
-	(void)buf_append(j->out, SLICE("{"));
+	json_plain(j, key, SLICE("{"));
 	j->comma = false;
 }
 
@@ -172,8 +187,7 @@ void json_object_end(struct json *j)
 
 void json_array(struct json *j, const char *key)
 {
-	json_lead(j, key);
-	(void)buf_append(j->out, SLICE("["));
+	json_plain(j, key, SLICE("["));
 	j->comma = false;
 }
 
@@ -185,8 +199,18 @@ void json_array_end(struct json *j)
 
 void json_slice(struct json *j, const char *key, struct slice value)
 {
-	json_lead(j, key);
-	json_string(j->out, value);
+	char *to = json_lead(j, key, value.len + 2);
+	if (to == NULL)
+		return; /* sticky in the buf */
+	if (!json_is_plain(value)) {
+		json_string(j->out, value);
+		return;
+	}
+	*to = '"';
+	if (value.len > 0)
+		memcpy(to + 1, value.ptr, value.len);
+	to[value.len + 1] = '"';
+	buf_grew(j->out, value.len + 2);
 }
 
 void json_text(struct json *j, const char *key, const char *value)
@@ -196,26 +220,22 @@ void json_text(struct json *j, const char *key, const char *value)
 
 void json_uint(struct json *j, const char *key, uint64_t value)
 {
-	json_lead(j, key);
-	json_digits(j->out, value, false);
+	json_digits(j, key, value, false);
 }
 
 void json_int(struct json *j, const char *key, int64_t value)
 {
-	json_lead(j, key);
-	json_digits(j->out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, value < 0);
+	json_digits(j, key, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, value < 0);
 }
 
 void json_bool(struct json *j, const char *key, bool value)
 {
-	json_lead(j, key);
-	(void)buf_append_text(j->out, value ? "true" : "false");
+	json_plain(j, key, value ? SLICE("true") : SLICE("false"));
 }
 
 void json_null(struct json *j, const char *key)
 {
-	json_lead(j, key);
-	(void)buf_append(j->out, SLICE("null"));
+	json_plain(j, key, SLICE("null"));
 }
 
 void json_format(struct json *j, const char *key, const char *format, ...)

@@ -14,7 +14,7 @@ struct json {
 #pragma GCC visibility push(hidden)
 
 void json_open(struct json *j, struct buf *out);
-/** @key NULL inside an array or at the top. */
+/** @key NULL inside an array or at the top; a plain word of ours, which is not escaped. */
 void json_object(struct json *j, const char *key);
 void json_object_end(struct json *j);
 void json_array(struct json *j, const char *key);
@@ -30,6 +30,8 @@ void json_null(struct json *j, const char *key);
 void json_format(struct json *j, const char *key, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/** Whether a text stands for itself in a string: no byte of it is escaped, or above ASCII. */
+bool json_is_plain(struct slice text);
 /** Whether these bytes are well-formed UTF-8 (RFC 3629: no overlongs, surrogates, above U+10FFFF). */
 bool utf8_valid(struct slice text);
 /** Length of the well-formed character at the front of a text that is not empty, 0 if there is none. */

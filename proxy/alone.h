@@ -32,6 +32,7 @@ struct alone_options {
 	const char *audit_dir, *state_dir;
 	const char *metrics; /* a socket's path, or ADDRESS:PORT of the loopback */
 	uint64_t segment_bytes, segment_age_ms; /* of a file of the log; 0: not given */
+	unsigned decisions;                     /* that may be in flight; 0: not given */
 };
 
 /** Take argv apart, all of it. @return 0; -EINVAL after a line on standard error. */

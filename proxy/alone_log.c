@@ -93,8 +93,9 @@ int alone_begin_log(struct alone *a, struct failure *why)
 int alone_open_rings(struct alone *a, int ret_fds[static 2], struct failure *why)
 {
 	const char *const ids[] = {a->id, a->own_ring_id};
+	const unsigned slots[] = {a->options->decisions, AUDIT_RING_SLOTS_MIN};
 	for (size_t i = 0; i < array_size(ids); i++) {
-		ret_fds[i] = audit_ring_create(a->audit_folder, ids[i], why);
+		ret_fds[i] = audit_ring_create(a->audit_folder, ids[i], slots[i], why);
 		if (ret_fds[i] < 0)
 			return ret_fds[i];
 		a->has_rings = true;

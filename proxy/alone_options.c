@@ -30,6 +30,7 @@ enum option_kind {
 	OPTION_AUDIT_DIR,
 	OPTION_SEGMENT_SIZE,
 	OPTION_SEGMENT_AGE,
+	OPTION_DECISIONS,
 	OPTION_STATE_DIR,
 	OPTION_METRICS,
 	OPTION_REMOTE,
@@ -50,6 +51,7 @@ static const struct option options[] = {
 	{"audit-dir", required_argument, NULL, OPTION_AUDIT_DIR},
 	{"audit-segment-size", required_argument, NULL, OPTION_SEGMENT_SIZE},
 	{"audit-segment-age", required_argument, NULL, OPTION_SEGMENT_AGE},
+	{"audit-decisions", required_argument, NULL, OPTION_DECISIONS},
 	{"state-dir", required_argument, NULL, OPTION_STATE_DIR},
 	{"metrics", required_argument, NULL, OPTION_METRICS},
 	{"remote-clients", no_argument, NULL, OPTION_REMOTE},
@@ -118,6 +120,18 @@ static int take_segment_age(const char *text, struct alone_options *to)
 	return 0;
 }
 
+static int take_decisions(const char *text, struct alone_options *to)
+{
+	uint64_t count;
+	if (slice_decimal(slice_of(text), AUDIT_RING_SLOTS_MAX, false, &count) < 0 ||
+		count < AUDIT_RING_SLOTS_MIN)
+		return usage("--audit-decisions takes a number from 64 to 32768, not ", text);
+	if (to->decisions != 0)
+		return usage("--audit-decisions stands twice, with ", text);
+	to->decisions = (unsigned)count;
+	return 0;
+}
+
 /** Where the value of an option goes that is a text. */
 static const char **place_of(int option, struct alone_options *to)
 {
@@ -162,6 +176,8 @@ static int take_option(int option, const char *value, struct alone_options *to)
 				       : take_listen(value, to);
 	else if (option == OPTION_TRUST)
 		return take_trust(value, to);
+	else if (option == OPTION_DECISIONS)
+		return take_decisions(value, to);
 	else if (option == OPTION_SEGMENT_SIZE)
 		return take_segment_size(value, to);
 	else if (option == OPTION_SEGMENT_AGE)
@@ -213,6 +229,8 @@ int alone_parse(int argc, char **argv, struct alone_options *ret)
 	int r = check(&o);
 	if (o.segment_bytes == 0)
 		o.segment_bytes = SEGMENT_BYTES_DEFAULT;
+	if (o.decisions == 0)
+		o.decisions = AUDIT_RING_SLOTS_ALONE;
 	if (o.segment_age_ms == 0)
 		o.segment_age_ms = SEGMENT_AGE_MS_DEFAULT;
 	if (r == 0)

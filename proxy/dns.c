@@ -69,7 +69,7 @@ static bool may_ask(const struct worker *w, struct dns_client *c)
 /** Why a name that has no address yet gets none. */
 static enum reason fullness(const struct worker *w, const struct dns_client *c)
 {
-	if (!audit_ring_has_room(w->context->ring))
+	if (!audit_ring_has_room(w->context->ring, 0))
 		return REASON_DENY_AUDIT_FULL;
 	return dns_notes_have_room(c->notes) ? REASON_ALLOW_RULE : REASON_DENY_LIMIT;
 }

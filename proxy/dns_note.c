@@ -1,7 +1,7 @@
 /* See dns_note.h. */
 #include "proxy/dns_note.h"
 
-#include "audit/event.h"
+#include "audit/packed.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -161,13 +161,11 @@ static const char *class_name(uint16_t class, char to[static 12])
 
 static void enter(struct worker *w, const struct audit_event *e)
 {
-	struct audit_entry entry;
-	struct buf *line = &w->line;
-	buf_clear(line);
-	int r = audit_event_write(e, line, &entry.metadata_end);
-	entry.line = buf_slice(line);
+	struct buf *packed = &w->line;
+	buf_clear(packed);
+	int r = audit_event_pack(e, AUDIT_PACKED_BYTES_MAX, packed);
 	if (r == 0)
-		r = audit_ring_finish(w->context->ring, -1, entry);
+		r = audit_ring_finish(w->context->ring, -1, buf_slice(packed));
 	if (r < 0)
 		log_event(
 			LOG_LEVEL_ERROR, "audit-full", "worker=%u error=%d", w->context->index, -r);

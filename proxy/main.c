@@ -33,6 +33,7 @@ static const char usage[] =
 	"                           Unix socket /PATH\n"
 	"  --audit-segment-size SIZE, --audit-segment-age TIME\n"
 	"                           begin another file of it then, and on SIGHUP: 64m, 1d\n"
+	"  --audit-decisions NUMBER how many may be on their way at once: 8192\n"
 	"  --help, --version\n"
 	"\n"
 	"Prints `ready ADDRESS:PORT` once it serves. SIGTERM and SIGINT end it in order, a second one\n"

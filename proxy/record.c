@@ -1,7 +1,7 @@
 /* See record.h. */
 #include "proxy/flow_state.h"
 
-#include "audit/event.h"
+#include "audit/packed.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -10,7 +10,6 @@
 #include <stdio.h>
 
 #define UUID_TAIL_BYTES 12 /* the random end of a UUIDv7 */
-#define PLACE_BYTES     320
 
 /* OCSF 1.8 HTTP Activity. */
 enum http_activity { ACTIVITY_CONNECT = 1, ACTIVITY_OTHER = 99 };
@@ -41,8 +40,9 @@ void record_start(struct record *r, bool connect)
 		.start_ms = clock_wall_ms(),
 		.began_ns = clock_monotonic_ns()};
 	(void)uuid_new(r->uid);
-	(void)snprintf(r->request_id, sizeof(r->request_id), "req-%s",
-		r->uid + UUID_TEXT_BYTES - 1 - UUID_TAIL_BYTES);
+	memcpy(r->request_id, "req-", 4);
+	memcpy(r->request_id + 4, r->uid + UUID_TEXT_BYTES - 1 - UUID_TAIL_BYTES,
+		UUID_TAIL_BYTES + 1);
 }
 
 void record_verdict(struct record *r, const struct policy_verdict *v)
@@ -103,14 +103,14 @@ static unsigned activity(const struct record *r)
 	return ACTIVITY_OTHER;
 }
 
-static void fill_rule(const struct record *r, struct audit_event *e, char *place, size_t capacity)
+static void fill_rule(const struct record *r, struct audit_event *e)
 {
 	const struct rule *rule = r->rule;
 	if (rule == NULL)
 		return;
-	(void)snprintf(place, capacity, "%s:%u", rule->file, rule->line);
 	e->rule_id = rule->id;
-	e->rule_place = place;
+	e->rule_place = rule->file;
+	e->rule_line = rule->line;
 	e->rule_text = rule->text;
 	e->rule_owner = rule->owner;
 	e->rule_ticket = rule->ticket;
@@ -251,21 +251,42 @@ static struct audit_event event_of(const struct flow *f, const struct record *r)
 	return e;
 }
 
-static int entry_write(struct flow *f, const struct record *r, const struct audit_event *e,
-	struct audit_entry *ret)
+/** The event, redacted and small, in the worker's buffer. @limit: bytes. */
+static int event_pack(
+	struct flow *f, const struct record *r, const struct audit_event *e, size_t limit)
 {
-	char place[PLACE_BYTES];
 	char suggestion[RECORD_SUGGESTION_BYTES];
 	struct audit_event whole = *e;
-	struct buf *line = &f->worker->line;
-	fill_rule(r, &whole, place, sizeof(place));
+	struct buf *packed = &f->worker->line;
+	fill_rule(r, &whole);
 	if (whole.suggestion == NULL && !reason_allows(r->would)) {
 		suggest_observed(f, r, suggestion, sizeof(suggestion));
 		whole.suggestion = suggestion[0] != '\0' ? suggestion : NULL;
 	}
-	buf_clear(line);
-	int written = audit_event_write(&whole, line, &ret->metadata_end);
-	ret->line = buf_slice(line);
+	buf_clear(packed);
+	return audit_event_pack(&whole, limit, packed);
+}
+
+static bool has_room(const struct flow *f)
+{
+	return audit_ring_has_room(f->worker->context->ring, f->sandbox->decisions);
+}
+
+/** The finished event enters the ring, and clears the record's slot. @return 0, -ENOSPC, -ENOBUFS ... */
+static int event_finish(struct flow *f, const struct record *r, const struct audit_event *e)
+{
+	struct audit_ring *ring = f->worker->context->ring;
+	struct buf *packed = &f->worker->line;
+	int written = event_pack(f, r, e, AUDIT_PACKED_BYTES_MAX);
+	if (written == 0)
+		written = audit_ring_finish(ring, r->slot, buf_slice(packed));
+	if (written == -EMSGSIZE) { /* the ring is full, and a slot is smaller */
+		written = event_pack(f, r, e, AUDIT_SLOT_BYTES_MAX);
+		if (written == 0)
+			written = audit_ring_finish(ring, r->slot, buf_slice(packed));
+	}
+	if (written == 0 && r->slot >= 0)
+		f->sandbox->decisions--;
 	return written;
 }
 
@@ -294,13 +315,12 @@ static int write_open(struct flow *f, const struct record *r)
 	struct worker *w = f->worker;
 	char uid[UUID_TEXT_BYTES];
 	struct audit_event e = event_of(f, r);
-	struct audit_entry entry;
 	e.uid = uuid_new(uid);
 	e.open = true;
-	if (!audit_ring_has_room(w->context->ring))
+	if (!audit_ring_has_room(w->context->ring, 0))
 		return -ENOSPC;
-	int written = entry_write(f, r, &e, &entry);
-	return written < 0 ? written : audit_ring_finish(w->context->ring, -1, entry);
+	int written = event_pack(f, r, &e, AUDIT_PACKED_BYTES_MAX);
+	return written < 0 ? written : audit_ring_finish(w->context->ring, -1, buf_slice(&w->line));
 }
 
 void record_note(struct flow *f, struct record *r)
@@ -334,15 +354,15 @@ int record_open(struct flow *f, struct record *r)
 	struct worker *w = f->worker;
 	bind_policy(f, r);
 	struct audit_event e = event_of(f, r);
-	struct audit_entry entry;
-	int slot = audit_ring_has_room(w->context->ring) ? entry_write(f, r, &e, &entry) : -ENOSPC;
+	int slot = has_room(f) ? event_pack(f, r, &e, AUDIT_SLOT_BYTES_MAX) : -ENOSPC;
 	if (slot == 0)
-		slot = audit_ring_open(w->context->ring, entry);
+		slot = audit_ring_open(w->context->ring, buf_slice(&w->line));
 	if (slot < 0) {
 		alarm_full(w, slot);
 		return -ENOSPC;
 	}
 	r->slot = slot;
+	f->sandbox->decisions++;
 	r->decided_ns = clock_monotonic_ns();
 	r->open_ms = uv_now(&w->loop) + w->limits.open_ms;
 	if (!profile_commits_before(r->profile))
@@ -376,7 +396,6 @@ int record_close(struct flow *f, struct record *r, const char *detail, const cha
 	bind_policy(f, r);
 	flow_use_end(f, r);
 	struct audit_event e = event_of(f, r);
-	struct audit_entry entry;
 	assert(r->live);
 	e.end_ms = clock_wall_ms();
 	e.detail = detail;
@@ -386,9 +405,7 @@ int record_close(struct flow *f, struct record *r, const char *detail, const cha
 		e.detail = r->observed;
 	e.suggestion = suggestion;
 	measure(w->metrics, r);
-	int written = entry_write(f, r, &e, &entry);
-	if (written == 0)
-		written = audit_ring_finish(w->context->ring, r->slot, entry);
+	int written = event_finish(f, r, &e);
 	if (written < 0)
 		alarm_full(w, written); /* an open slot stays, and is completed as recovered */
 	else

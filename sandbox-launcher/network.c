@@ -190,7 +190,7 @@ static int network_open_files(struct network *n, const struct network_options *o
 	r = slice_copy(slice_of(options->sandbox_id), n->ring_id, sizeof(n->ring_id));
 	if (r < 0)
 		return failure_errno(why, r, "sandbox id");
-	parts->ring_fd = audit_ring_create(n->audit_folder_fd, n->ring_id, why);
+	parts->ring_fd = audit_ring_create(n->audit_folder_fd, n->ring_id, AUDIT_RING_SLOTS, why);
 	if (parts->ring_fd < 0)
 		return parts->ring_fd;
 	n->has_ring = true;

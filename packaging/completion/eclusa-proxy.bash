@@ -19,7 +19,7 @@ _eclusa_proxy() {
 		;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W '--listen --remote-clients --policy --profile --trust --watch --state-dir --ca-out
-		--ca --ca-key --upstream-ca --hosts --resolver --audit-dir --metrics --audit-segment-size --audit-segment-age --help --version' -- "$current")
+		--ca --ca-key --upstream-ca --hosts --resolver --audit-dir --metrics --audit-decisions --audit-segment-size --audit-segment-age --help --version' -- "$current")
 }
 
 complete -F _eclusa_proxy eclusa-proxy

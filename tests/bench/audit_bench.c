@@ -26,7 +26,7 @@ struct bench {
 	int folder_fd, segment_fd, ring_fd;
 	struct audit_segment *segment;
 	struct audit_ring *ring;
-	struct buf line;
+	struct buf packed;
 };
 
 static _Noreturn void give_up(const char *what)
@@ -45,9 +45,9 @@ static void bench_open(struct bench *b)
 		give_up("no folder");
 	b->folder_fd = audit_folder_open(b->path, &why);
 	b->segment_fd = audit_segment_create(b->folder_fd, "run", b->name, sizeof(b->name), &why);
-	b->ring_fd = audit_ring_create(b->folder_fd, "run", &why);
+	b->ring_fd = audit_ring_create(b->folder_fd, "run", AUDIT_RING_SLOTS, &why);
 	b->ring = audit_ring_map(b->ring_fd);
-	buf_init(&b->line, 4 * AUDIT_LINE_BYTES_MAX);
+	buf_init(&b->packed, 4 * AUDIT_PACKED_BYTES_MAX);
 	if (b->ring == NULL || audit_segment_attach(b->segment_fd, "run", &b->segment, &why) < 0)
 		give_up(why.text);
 }
@@ -66,7 +66,7 @@ static void bench_close(struct bench *b)
 	fd_close(&b->ring_fd);
 	fd_close(&b->segment_fd);
 	fd_close(&b->folder_fd);
-	buf_fini(&b->line);
+	buf_fini(&b->packed);
 }
 
 /** What a worker does for one request: the decision into a slot, the finished event into the ring. */
@@ -74,20 +74,17 @@ static void make_event(struct bench *b)
 {
 	char uid[UUID_TEXT_BYTES];
 	struct audit_event e = bench_event(uid);
-	struct audit_entry entry;
-	buf_clear(&b->line);
-	if (audit_event_write(&e, &b->line, &entry.metadata_end) < 0)
-		give_up("an event that can't be written");
-	entry.line = buf_slice(&b->line);
-	int slot = audit_ring_open(b->ring, entry);
+	buf_clear(&b->packed);
+	if (audit_event_pack(&e, AUDIT_SLOT_BYTES_MAX, &b->packed) < 0)
+		give_up("an event that can't be packed");
+	int slot = audit_ring_open(b->ring, buf_slice(&b->packed));
 	e.end_ms = clock_wall_ms();
 	e.status = 200;
 	e.bytes_in = 4096;
-	buf_clear(&b->line);
-	if (slot < 0 || audit_event_write(&e, &b->line, &entry.metadata_end) < 0)
+	buf_clear(&b->packed);
+	if (slot < 0 || audit_event_pack(&e, AUDIT_PACKED_BYTES_MAX, &b->packed) < 0)
 		give_up("no slot");
-	entry.line = buf_slice(&b->line);
-	if (audit_ring_finish(b->ring, slot, entry) < 0)
+	if (audit_ring_finish(b->ring, slot, buf_slice(&b->packed)) < 0)
 		give_up("the ring is full");
 }
 

@@ -31,7 +31,7 @@ static inline void rig_open(struct audit_rig *rig)
 	rig->segment_fd =
 		audit_segment_create(rig->folder_fd, "run", rig->name, sizeof(rig->name), &why);
 	assert_true(rig->segment_fd >= 0);
-	rig->ring_fd = audit_ring_create(rig->folder_fd, "run", &why);
+	rig->ring_fd = audit_ring_create(rig->folder_fd, "run", AUDIT_RING_SLOTS, &why);
 	assert_true(rig->ring_fd >= 0);
 	rig->ring = audit_ring_map(rig->ring_fd);
 	assert_non_null(rig->ring);
@@ -67,13 +67,13 @@ static inline void rig_close(struct audit_rig *rig)
 	fd_close(&rig->folder_fd);
 }
 
-/** The line of a request to a host, whose storage is the caller's buf. */
-static inline struct audit_entry line_of(struct buf *storage, const char *host, const char *uid)
+/** A request to a host. */
+static inline struct audit_event event_to(const char *host, const char *uid)
 {
-	struct audit_event e = {.class = AUDIT_HTTP,
+	return (struct audit_event){.class = AUDIT_HTTP,
 		.activity = 3,
 		.reason = REASON_ALLOW_RULE,
-		.uid = uid,
+		.uid = uid != NULL ? uid : "01938f1e-7a53-7cc1-9b1e-2f4f6a1f0c11",
 		.sandbox_id = "sb-1",
 		.host = slice_of(host),
 		.destination_port = 443,
@@ -81,11 +81,22 @@ static inline struct audit_entry line_of(struct buf *storage, const char *host, 
 		.path = SLICE("/"),
 		.user_agent = SLICE("caf\xc3\xa9 \xf0\x9f\x98\x80 \x01 \xff end"),
 		.detail = "a \"detail\" with \\ in it"};
-	struct audit_entry entry;
+}
+
+/** The same as it is in a ring; its storage is the caller's buf. */
+static inline struct slice packed_of(struct buf *storage, const char *host, const char *uid)
+{
+	const struct audit_event e = event_to(host, uid);
 	buf_clear(storage);
-	assert_int_equal(audit_event_write(&e, storage, &entry.metadata_end), 0);
-	entry.line = buf_slice(storage);
-	return entry;
+	assert_int_equal(audit_event_pack(&e, AUDIT_SLOT_BYTES_MAX, storage), 0);
+	return buf_slice(storage);
+}
+
+/** Append one to a segment. */
+static inline int append_to(struct audit_segment *s, const char *host)
+{
+	const struct audit_event e = event_to(host, NULL);
+	return audit_segment_append_event(s, &e);
 }
 
 /** Everything in a file of the folder, NUL-terminated. */

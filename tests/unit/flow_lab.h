@@ -216,7 +216,7 @@ static inline void lab_begin(struct lab_world *w, const struct lab_options *o)
 	assert_non_null(mkdtemp(w->folder));
 	w->folder_fd = audit_folder_open(w->folder, &why);
 	assert_true(w->folder_fd >= 0);
-	auto_fd ring_fd = audit_ring_create(w->folder_fd, "test", &why);
+	auto_fd ring_fd = audit_ring_create(w->folder_fd, "test", AUDIT_RING_SLOTS, &why);
 	assert_true(ring_fd >= 0);
 	w->ring = audit_ring_map(ring_fd);
 	assert_non_null(w->ring);
@@ -246,14 +246,34 @@ static inline void lab_start(struct lab_world *w, const struct lab_options *o)
 /** Move finished lines out of the ring. */
 static inline struct slice lab_events(struct lab_world *w)
 {
-	static char storage[AUDIT_LINE_BYTES_MAX];
-	struct audit_entry entry;
-	while (audit_ring_peek(w->ring, storage, sizeof(storage), &entry) == 1) {
-		(void)buf_append(&w->events, entry.line);
+	static char storage[AUDIT_PACKED_BYTES_MAX];
+	struct slice packed;
+	struct audit_unpacked u;
+	size_t metadata_end;
+	while (audit_ring_peek(w->ring, storage, &packed) == 1) {
+		assert_int_equal(audit_event_unpack(packed, &u), 0);
+		assert_int_equal(audit_event_write(&u.event, &w->events, &metadata_end), 0);
 		(void)buf_append(&w->events, SLICE("\n"));
 		audit_ring_advance(w->ring);
 	}
 	return buf_slice(&w->events);
+}
+
+/** The decision that a dead worker left in its slot, as a line; NULL: there is none. */
+static inline const char *lab_open_decision(struct lab_world *w)
+{
+	static char storage[AUDIT_PACKED_BYTES_MAX];
+	static struct buf line;
+	struct slice packed;
+	struct audit_unpacked u;
+	size_t metadata_end;
+	if (audit_ring_take_open(w->ring, storage, &packed) == 0)
+		return NULL;
+	buf_clear(&line);
+	assert_int_equal(audit_event_unpack(packed, &u), 0);
+	assert_int_equal(audit_event_write(&u.event, &line, &metadata_end), 0);
+	assert_int_equal(buf_append(&line, (struct slice){"", 1}), 0);
+	return buf_slice(&line).ptr;
 }
 
 static inline int lab_reap(pid_t pid)

@@ -36,8 +36,7 @@ static void put(struct verify_rig *rig, const char *what)
 			.reason = REASON_AUDIT_CHECKPOINT,
 			.checkpoint = &c};
 		if (*what == 'l') {
-			assert_int_equal(
-				audit_segment_append(s, line_of(&line, "a.test", NULL)), 0);
+			assert_int_equal(append_to(s, "a.test"), 0);
 			continue;
 		}
 		memcpy(c.chain, chain->name, sizeof(c.chain));

@@ -47,15 +47,13 @@ static void put_event(const struct worker_context *c, bool finish, const char *h
 		.destination_port = 443,
 		.method = SLICE("GET"),
 		.path = SLICE("/")};
-	struct buf line = {0};
-	struct audit_entry entry;
-	assert_int_equal(audit_event_write(&e, &line, &entry.metadata_end), 0);
-	entry.line = buf_slice(&line);
-	int slot = audit_ring_open(c->ring, entry);
+	struct buf packed = {0};
+	assert_int_equal(audit_event_pack(&e, AUDIT_SLOT_BYTES_MAX, &packed), 0);
+	int slot = audit_ring_open(c->ring, buf_slice(&packed));
 	assert_true(slot >= 0);
 	if (finish)
-		assert_int_equal(audit_ring_finish(c->ring, slot, entry), 0);
-	buf_fini(&line);
+		assert_int_equal(audit_ring_finish(c->ring, slot, buf_slice(&packed)), 0);
+	buf_fini(&packed);
 }
 
 /** What a confined worker can do and must not; NULL when all of it fails. */
@@ -130,7 +128,7 @@ static bool serve(const struct worker_context *c, const char *id, const char **r
 	if (strcmp(id, "sb-mint") == 0 &&
 		(mint(c, "allowed.test") == 0 || mint(c, "denied.test") != 0))
 		*ret_refusal = "keeper";
-	if (strcmp(id, "sb-room") == 0 && !audit_ring_has_room(c->ring))
+	if (strcmp(id, "sb-room") == 0 && !audit_ring_has_room(c->ring, 0))
 		*ret_refusal = "no room";
 	if (strcmp(id, "sb-probe") == 0)
 		*ret_refusal = forbidden();
@@ -212,7 +210,7 @@ static void send_start(struct rig *rig, const char *rule)
 	for (unsigned i = 0; i < rig->workers; i++) {
 		char id[32];
 		(void)snprintf(id, sizeof(id), "run.%u", i);
-		fds[count++] = audit_ring_create(rig->folder_fd, id, &why);
+		fds[count++] = audit_ring_create(rig->folder_fd, id, AUDIT_RING_SLOTS, &why);
 	}
 	fds[count++] = file_memory("roots", SLICE(""));
 	assert_int_equal(channel_send(rig->launcher, &start, sizeof(start), fds, count), 0);
