@@ -76,6 +76,8 @@ void tls_session_free(struct tls_session *s)
 {
 	if (s == NULL)
 		return;
+	if (s->ssl != NULL && !s->broken) /* else OpenSSL takes it for cut, and never resumes it */
+		SSL_set_shutdown(s->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 	SSL_free(s->ssl); /* says nothing to the peer */
 	free(s);
 }
