@@ -30,6 +30,7 @@ enum tls_result {
 struct tls_fault {
 	enum reason reason; /* DENY_UPSTREAM_CERT, ERROR_UPSTREAM; towards the sandbox DENY_NOT_TLS,
 			       DENY_PROTOCOL, DENY_SNI_MISMATCH */
+	bool by_peer;       /* who went away, or refused with an alert */
 	char detail[TLS_DETAIL_BYTES];
 };
 
@@ -85,6 +86,11 @@ int tls_session_use_leaf(struct tls_session *s, const struct leaf *leaf);
 /** Unpark with a fatal unrecognized_name alert; the next tls_handshake() sends it and says
  * TLS_ERROR, DENY_SNI_MISMATCH. */
 void tls_session_refuse(struct tls_session *s);
+
+/** Of a parked session: whether HTTP/1.1 may follow. */
+bool tls_session_offers_http1(const struct tls_session *s);
+/** tls_session_refuse() with the alert no_application_protocol. */
+void tls_session_refuse_protocol(struct tls_session *s);
 
 /** Read decrypted bytes: TLS_DONE with *ret_len > 0, _WANT_*, _CLOSED, _ERROR. No allocation. */
 enum tls_result tls_read(

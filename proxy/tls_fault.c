@@ -162,13 +162,22 @@ static const char *fault_text(const struct tls_session *s, unsigned long queued,
 	return to;
 }
 
+/** It ended the connection, or said an alert. */
+static bool peer_ended(unsigned long queued)
+{
+	int reason = ERR_GET_REASON(queued);
+	return queued == 0 || reason == SSL_R_UNEXPECTED_EOF_WHILE_READING ||
+		reason > SSL_AD_REASON_OFFSET;
+}
+
 enum tls_result tls_fault_set(struct tls_session *s, int ssl_error, struct tls_fault *why)
 {
 	int system_error = ssl_error == SSL_ERROR_SYSCALL ? errno : 0;
 	unsigned long queued = ERR_peek_last_error();
 	char text[TLS_DETAIL_BYTES];
 	const char *detail = fault_text(s, queued, system_error, text, sizeof(text));
-	struct tls_fault fault = {.reason = fault_reason(s, ERR_GET_REASON(queued))};
+	struct tls_fault fault = {
+		.reason = fault_reason(s, ERR_GET_REASON(queued)), .by_peer = peer_ended(queued)};
 	(void)plain(slice_of(detail), fault.detail, sizeof(fault.detail));
 	ERR_clear_error();
 	s->broken = true;

@@ -35,6 +35,26 @@ static enum tls_hello_kind hello_read(SSL *ssl, struct host *ret)
 	return server_name_parse((struct slice){(const char *)bytes, len}, ret);
 }
 
+/** Whether http/1.1 is among the protocols (RFC 7301), or none is named. */
+static bool offers_http1(SSL *ssl)
+{
+	const unsigned char *bytes;
+	size_t len;
+	if (SSL_client_hello_get0_ext(
+		    ssl, TLSEXT_TYPE_application_layer_protocol_negotiation, &bytes, &len) != 1)
+		return true;
+	struct slice in = {(const char *)bytes, len};
+	if (!take_u16(&in, &len) || len != in.len)
+		return false;
+	while (in.len > 0) {
+		size_t one = (uint8_t)in.ptr[0];
+		if (slice_equal(slice_part(in, 1, 1 + one), SLICE("http/1.1")))
+			return true;
+		in = slice_part(in, 1 + one, in.len);
+	}
+	return false;
+}
+
 /** Whether this hello says what the one that was judged said: it may be the second one, after a
  * HelloRetryRequest. */
 static bool hello_same(SSL *ssl, const struct tls_session *s)
@@ -50,6 +70,7 @@ int tls_hello_callback(SSL *ssl, int *ret_alert, void *arg)
 	(void)arg;
 	if (!s->hello_seen) {
 		s->hello = hello_read(ssl, &s->name);
+		s->http1 = offers_http1(ssl);
 		s->hello_seen = true;
 	}
 	if (!s->refused && !s->has_leaf)
@@ -57,7 +78,7 @@ int tls_hello_callback(SSL *ssl, int *ret_alert, void *arg)
 	if (!s->refused && hello_same(ssl, s))
 		return SSL_CLIENT_HELLO_SUCCESS;
 	s->refused = true;
-	*ret_alert = SSL_AD_UNRECOGNIZED_NAME;
+	*ret_alert = s->other_protocol ? SSL_AD_NO_APPLICATION_PROTOCOL : SSL_AD_UNRECOGNIZED_NAME;
 	return SSL_CLIENT_HELLO_ERROR;
 }
 
@@ -66,4 +87,15 @@ enum tls_hello_kind tls_session_hello(const struct tls_session *s, struct host *
 	if (s->hello == TLS_HELLO_NAME)
 		*ret_name = s->name;
 	return s->hello;
+}
+
+bool tls_session_offers_http1(const struct tls_session *s)
+{
+	return s->http1;
+}
+
+void tls_session_refuse_protocol(struct tls_session *s)
+{
+	s->other_protocol = true;
+	tls_session_refuse(s);
 }

@@ -34,7 +34,9 @@ struct tls_session {
 	bool hello_seen;
 	bool has_leaf;
 	bool refused;
-	bool broken; /* a fatal error happened: nothing more is said */
+	bool http1;          /* the first hello offers it, or says nothing of protocols */
+	bool other_protocol; /* refused for that */
+	bool broken;         /* a fatal error happened: nothing more is said */
 	enum tls_hello_kind hello;
 	struct host name; /* what the ClientHello names, or whom the certificate must name */
 	uint16_t port;    /* with tickets: where the host is */

@@ -112,15 +112,30 @@ static enum flow_progress hello_first(struct flow *f)
 	return begin_tls(f);
 }
 
+static enum flow_progress hello_refused(struct flow *f, enum reason reason, const char *detail)
+{
+	(void)stream_handshake(f->client); /* sends the alert; says TLS_ERROR */
+	return flow_refuse_silently(f, reason, detail);
+}
+
+static enum flow_progress hello_named(struct flow *f)
+{
+	if (tls_session_offers_http1(f->client->tls))
+		return flow_move(f, FLOW_DIAL);
+	tls_session_refuse_protocol(f->client->tls);
+	return hello_refused(f, REASON_DENY_PROTOCOL,
+		"the client offers protocols by ALPN, and HTTP/1.1, which this proxy speaks, is none of them");
+}
+
 static enum flow_progress hello_judge(struct flow *f)
 {
 	struct host name;
 	switch (tls_session_hello(f->client->tls, &name)) {
 	case TLS_HELLO_NO_NAME: /* the CONNECT target stands for it */
-		return flow_move(f, FLOW_DIAL);
+		return hello_named(f);
 	case TLS_HELLO_NAME:
 		if (host_equal(&name, &f->host))
-			return flow_move(f, FLOW_DIAL);
+			return hello_named(f);
 		struct record_words words = {.claims = slice_of(name.name)};
 		record_describe(&f->connect_record, &words);
 		break;
@@ -128,8 +143,7 @@ static enum flow_progress hello_judge(struct flow *f)
 		break;
 	}
 	tls_session_refuse(f->client->tls);
-	(void)stream_handshake(f->client); /* sends the alert; says TLS_ERROR */
-	return flow_refuse_silently(
+	return hello_refused(
 		f, REASON_DENY_SNI_MISMATCH, "the ClientHello does not name the tunnel's host");
 }
 
@@ -185,10 +199,12 @@ enum flow_progress flow_step_leaf(struct flow *f)
 	return FLOW_WAIT;
 }
 
-/** The client gave up, usually since it does not trust the run's CA: nothing was refused here. */
-static enum flow_progress client_gave_up(struct flow *f)
+/** The client gave up, usually since it does not trust the run's CA; or what it offers is not taken here, of which OpenSSL sent an alert. */
+static enum flow_progress client_failed(struct flow *f)
 {
 	metrics_add(f->worker->metrics, METRICS_CLIENT_TLS_FAILED, 1);
+	if (!f->client->fault.by_peer)
+		return handshake_failed(f);
 	f->cut = f->client->broken;
 	return flow_over(f, f->client->fault.detail);
 }
@@ -209,5 +225,5 @@ enum flow_progress flow_step_client_tls(struct flow *f)
 	case TLS_ERROR:
 		break;
 	}
-	return client_gave_up(f);
+	return client_failed(f);
 }

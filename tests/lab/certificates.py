@@ -21,6 +21,8 @@ def _name(common_name):
 
 
 def _general_name(text):
+    if not isinstance(text, str):
+        return text
     try:
         return x509.IPAddress(ipaddress.ip_address(text))
     except ValueError:
@@ -30,7 +32,8 @@ def _general_name(text):
 class Authority:
     """A CA. @like: a certificate whose subject and key identifier are imitated, under a key of our own."""
 
-    def __init__(self, common_name, like=None):
+    def __init__(self, common_name, like=None, permits=None):
+        """@permits: the one name below which it may sign (RFC 5280 4.2.1.10)."""
         self.key = ec.generate_private_key(ec.SECP256R1())
         self.subject = like.subject if like else _name(common_name)
         identifier = x509.SubjectKeyIdentifier.from_public_key(self.key.public_key())
@@ -38,14 +41,17 @@ class Authority:
             identifier = like.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
         self.identifier = identifier
         now = datetime.datetime.utcnow()
-        self.certificate = (
+        constraints = x509.NameConstraints([x509.DNSName(permits)], None) if permits else None
+        builder = (
             x509.CertificateBuilder().subject_name(self.subject).issuer_name(self.subject)
             .public_key(self.key.public_key()).serial_number(x509.random_serial_number())
             .not_valid_before(now - DAY).not_valid_after(now + 2 * DAY)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .add_extension(identifier, critical=False)
-            .add_extension(x509.KeyUsage(False, False, False, False, False, True, True, False, False), critical=True)
-            .sign(self.key, hashes.SHA256()))
+            .add_extension(x509.KeyUsage(False, False, False, False, False, True, True, False, False), critical=True))
+        if constraints:
+            builder = builder.add_extension(constraints, critical=True)
+        self.certificate = builder.sign(self.key, hashes.SHA256())
 
     def pem(self):
         return self.certificate.public_bytes(serialization.Encoding.PEM)
@@ -81,6 +87,8 @@ class Certificates:
         self.good = Authority("Lab test CA")
         self.unknown = Authority("Lab CA that nobody trusts")
         self.lookalike = None  # set by imitate()
+        self.corners = {}
+        self.constrained = Authority("Lab CA for other.test only", permits="other.test")
         self.key = ec.generate_private_key(ec.SECP256R1())
         self.contexts = {}
         self.paths = {}
@@ -88,7 +96,7 @@ class Certificates:
         self.lock = threading.Lock()
         self.ca_file = os.path.join(folder, "ca.pem")
         with open(self.ca_file, "wb") as file:
-            file.write(self.good.pem())
+            file.write(self.good.pem() + self.constrained.pem())
         os.chmod(self.ca_file, 0o644)
 
     def imitate(self, pem):
@@ -97,7 +105,22 @@ class Certificates:
             self.lookalike = Authority("", like=x509.load_pem_x509_certificate(pem))
             self.contexts = {n: c for n, c in self.contexts.items() if not n.startswith("lookalike.")}
 
+    def corner(self, name, names):
+        """What @name shows is for these names instead; none: a wildcard as its CN."""
+        with self.lock:
+            self.corners[name] = [x509.DNSName(n) for n in names]
+            self.contexts.pop(name, None)
+
+    def _corner(self, name):
+        names = self.corners[name]
+        if name.startswith("constrained."):
+            return self.constrained.issue(self.key, name, names, -DAY, DAY)
+        usage = ExtendedKeyUsageOID.CLIENT_AUTH if name.startswith("wrong-purpose.") else ExtendedKeyUsageOID.SERVER_AUTH
+        return self.good.issue(self.key, name if names else "*.wild.test", names, -DAY, DAY, usage)
+
     def _leaf(self, name):
+        if name in self.corners:
+            return self._corner(name)
         kind = name.split(".")[0]
         args = (self.key, name[:64], [name], -DAY, DAY)
         if kind == "expired":
