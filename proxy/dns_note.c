@@ -56,12 +56,18 @@ static struct slice name_of(const struct dns_reply *r)
 	return slice_part(slice_of(name), 0, HOST_NAME_BYTES - 1);
 }
 
+static struct slice detail_of(const struct dns_reply *r)
+{
+	return slice_part(slice_of(r->detail), 0, POLICY_DETAIL_BYTES - 1);
+}
+
 /** Whatever records of a host were asked for: a client asks for several at once. */
 static bool note_is_of(const struct note *n, const struct dns_asked *asked)
 {
 	const struct dns_reply *r = asked->reply;
 	return n->reason == r->reason && n->rcode == r->answer.rcode &&
-		n->rule == r->verdict.rule && slice_equal(slice_of(n->name), name_of(r)) &&
+		slice_equal(slice_of(n->detail), detail_of(r)) && n->rule == r->verdict.rule &&
+		slice_equal(slice_of(n->name), name_of(r)) &&
 		(n->is_host || n->type == asked->question->type);
 }
 
@@ -86,9 +92,8 @@ static void note_begin(
 		.policy = snapshot_get(w->policy),
 		.profile = s->profile,
 		.rule = r->verdict.rule};
-	(void)slice_copy(name_of(r), n->name, sizeof(n->name)); /* fits */
-	(void)slice_copy(slice_part(slice_of(r->detail), 0, sizeof(n->detail) - 1), n->detail,
-		sizeof(n->detail)); /* fits */
+	(void)slice_copy(name_of(r), n->name, sizeof(n->name));       /* fits */
+	(void)slice_copy(detail_of(r), n->detail, sizeof(n->detail)); /* likewise */
 	(void)uuid_new(n->uid);
 	(void)snprintf(n->request_id, sizeof(n->request_id), "req-%s",
 		n->uid + UUID_TEXT_BYTES - 1 - UUID_TAIL_BYTES);

@@ -45,6 +45,7 @@ struct lab_options {
 	const char *fault;      /* as ECLUSA_FAULT, or NULL */
 	uint16_t resolver_port; /* on 127.0.0.1; 0: none */
 	uint64_t expires_in_ms; /* of every rule, from the start; 0: never */
+	bool dns;               /* it answers questions, too */
 };
 
 struct lab_world {
@@ -56,6 +57,7 @@ struct lab_world {
 	pid_t worker;
 	pid_t keeper;
 	uint16_t port; /* of the explicit listener */
+	uint16_t dns_udp_port, dns_tcp_port;
 	char ca_pem[LAB_PEM_BYTES];
 	struct audit_ring *ring;
 	int budget_fd; /* what rules grant and what was used of it */
@@ -83,6 +85,18 @@ static inline int lab_listener(uint16_t *ret_port)
 	assert_true(fd >= 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
 	assert_int_equal(listen(fd, 128), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&sa, &len), 0);
+	*ret_port = ntohs(sa.sin_port);
+	return fd;
+}
+
+static inline int lab_udp(uint16_t *ret_port)
+{
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(sa);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&sa, &len), 0);
 	*ret_port = ntohs(sa.sin_port);
 	return fd;
@@ -154,6 +168,8 @@ static inline void lab_worker(struct lab_world *w, const struct lab_options *o, 
 		start.resolvers[0].port = o->resolver_port;
 		start.resolvers[0].address = (struct address){4, {127, 0, 0, 1}};
 	}
+	auto_fd dns_udp = o->dns ? lab_udp(&w->dns_udp_port) : -1;
+	auto_fd dns_tcp = o->dns ? lab_listener(&w->dns_tcp_port) : -1;
 	int ca_fd = file_memory("roots", o->origin_ca);
 	assert_true(ca_fd >= 0);
 	w->worker = fork();
@@ -178,8 +194,8 @@ static inline void lab_worker(struct lab_world *w, const struct lab_options *o, 
 			.budget = budget_open(w->budget_fd),
 			.synthetic = synthetic_open(w->synthetic_fd),
 			.transparent_fd = -1,
-			.dns_udp_fd = -1,
-			.dns_tcp_fd = -1,
+			.dns_udp_fd = dns_udp,
+			.dns_tcp_fd = dns_tcp,
 			.policy = w->policy,
 			.start = &start,
 			.instance = "test"};
