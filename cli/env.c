@@ -7,8 +7,8 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/json.h"
+#include "sandbox-launcher/trust_places.h"
 #include "sandbox-launcher/variables.h"
-#include "sandbox-launcher/view.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -202,8 +202,8 @@ static char *find_bundle(const char *path, struct failure *why)
 {
 	static const char mark[] = "-----BEGIN CERTIFICATE-----";
 	struct buf text;
-	buf_init(&text, 2 * VIEW_BUNDLE_MAX);
-	int r = file_read(AT_FDCWD, path, VIEW_BUNDLE_MAX, &text);
+	buf_init(&text, 2 * TRUST_BUNDLE_MAX);
+	int r = file_read(AT_FDCWD, path, TRUST_BUNDLE_MAX, &text);
 	struct slice read = buf_slice(&text);
 	bool found = r == 0 && read.len > 0 &&
 		memmem(read.ptr, read.len, mark, sizeof(mark) - 1) != NULL;
@@ -230,7 +230,8 @@ static int print_variables(const struct env_words *w, struct failure *why)
 	if (w->proxy == NULL && w->ca == NULL) {
 		bool off = w->proxy_env != NULL && strcmp(w->proxy_env, "off") == 0;
 		places.proxy = off ? NULL : VARIABLES_SANDBOX_PROXY;
-		places.bundle = VIEW_CA_BUNDLE;
+		places.bundle = TRUST_BUNDLE_PATH;
+		places.java_store = TRUST_JAVA_PATH;
 		return write_all(&places, w->format, why);
 	}
 	if (w->ca != NULL) {

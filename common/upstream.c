@@ -14,7 +14,9 @@
 /* where distributions keep their roots */
 static const char *const roots[] = {
 	"/etc/ssl/certs/ca-certificates.crt",
+	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
 	"/etc/pki/tls/certs/ca-bundle.crt",
+	"/etc/ssl/ca-bundle.pem",
 	"/etc/ssl/cert.pem",
 };
 

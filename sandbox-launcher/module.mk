@@ -7,6 +7,8 @@ sandbox_launcher_SOURCES := sandbox-launcher/cgroup.c sandbox-launcher/cgroup_v1
 	sandbox-launcher/result_text.c sandbox-launcher/hint.c \
 	sandbox-launcher/run.c sandbox-launcher/spec.c sandbox-launcher/spec_json.c \
 	sandbox-launcher/stream.c sandbox-launcher/supervise.c sandbox-launcher/userns.c \
-	sandbox-launcher/variables.c \
+	sandbox-launcher/alias.c sandbox-launcher/certificate.c sandbox-launcher/der.c sandbox-launcher/java_store.c \
+	sandbox-launcher/nss_store.c sandbox-launcher/pem.c sandbox-launcher/sqlite_page.c sandbox-launcher/trust_files.c \
+	sandbox-launcher/trust_places.c sandbox-launcher/variables.c \
 	sandbox-launcher/view.c sandbox-launcher/violation.c
 sandbox_launcher_SOURCES += sandbox-launcher/network.c sandbox-launcher/program.c

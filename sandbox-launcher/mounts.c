@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "sandbox-launcher/alias.h"
 #include "sandbox-launcher/overlay.h"
 #include "sandbox-launcher/userns.h"
 
@@ -16,16 +17,22 @@
 #define ROOT_SPARE_BYTES ((uint64_t)2 << 20) /* folders, links and page rounding */
 #define ROOT_INODES      4096
 #define SCRATCH_INODES   65536
+#define VIEW_HOME_BELOW  VIEW_HOME "/"
 
 static int attach(int tree, const char *path)
 {
 	return move_mount(tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
+static int write_file_as(const char *path, struct slice text, mode_t mode)
+{
+	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	return fd < 0 ? -errno : file_write_all(fd, text);
+}
+
 static int write_file(const char *path, struct slice text)
 {
-	auto_fd fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
-	return fd < 0 ? -errno : file_write_all(fd, text);
+	return write_file_as(path, text, 0444);
 }
 
 /* A text over a file that a mount brought along: the copy lies in the root, a mount of it hides the other. */
@@ -58,6 +65,10 @@ static int place(const struct view_item *item, bool input, struct failure *why)
 	case VIEW_TEXT:
 		r = write_file(item->path, item->text);
 		return r == -EEXIST ? cover_file(item) : r;
+	case VIEW_ALIAS:
+		return alias_place(item->path, item->text.ptr);
+	case VIEW_OWN:
+		return write_file_as(item->path, item->text, 0600);
 	case VIEW_TREE:
 		r = mkdir(item->path, 0755) < 0 ? -errno : 0;
 		break;
@@ -74,13 +85,21 @@ static int place(const struct view_item *item, bool input, struct failure *why)
 	return r < 0 ? r : attach(item->tree, item->path);
 }
 
-static int place_view(const struct view *v, bool inputs, struct failure *why)
+/* Below a writable folder, which is mounted over what was there. */
+static bool is_late(const struct view_item *item)
+{
+	struct slice path = slice_of(item->path);
+	return slice_starts(path, SLICE("work/")) ||
+		slice_starts(path, slice_of(&VIEW_HOME_BELOW[1]));
+}
+
+static int place_view(const struct view *v, bool late, struct failure *why)
 {
 	for (size_t i = 0; i < v->count; i++) {
 		const struct view_item *item = &v->items[i];
-		if (slice_starts(slice_of(item->path), SLICE("work/")) != inputs)
+		if (is_late(item) != late)
 			continue;
-		int r = place(item, inputs, why);
+		int r = place(item, late, why);
 		if (r < 0)
 			return failure_errno(why, r, "can't place /%s in the sandbox", item->path);
 	}

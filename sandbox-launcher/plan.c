@@ -98,6 +98,7 @@ int plan_make(struct plan *p, const struct spec *spec, struct result *result, st
 	*p = (struct plan){.spec = spec, .uid_lock = -1, .out = -1};
 	p->target.folder = p->target.parent = -1;
 	view_init(&p->view);
+	trust_files_init(&p->trust);
 	cgroup_init(&p->cgroup);
 	p->root = userns_is_initial_root();
 	int r = plan_layers(p, why);
@@ -126,6 +127,8 @@ static int plan_files(struct plan *p, struct failure *why)
 {
 	const struct input_user user = {p->root, p->uid, p->gid};
 	int r = view_add_host(&p->view, why);
+	if (r == 0 && p->profile != NULL)
+		r = trust_files_begin(&p->trust, why);
 	for (size_t i = 0; i < p->input_count && r == 0; i++)
 		r = input_show(&p->inputs[i], &user, &p->view, why);
 	if (r < 0)
@@ -170,6 +173,7 @@ void plan_fini(struct plan *p)
 	policy_free(p->policy);
 	buf_fini(&p->bundle);
 	view_fini(&p->view);
+	trust_files_fini(&p->trust);
 	fd_close(&p->out);
 	cgroup_remove(&p->cgroup);
 	fd_close(&p->uid_lock);

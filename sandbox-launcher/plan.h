@@ -12,6 +12,8 @@
 #include "sandbox-launcher/filter.h"
 #include "sandbox-launcher/input.h"
 #include "sandbox-launcher/result.h"
+#include "sandbox-launcher/trust_files.h"
+#include "sandbox-launcher/view.h"
 
 /** Owned unless said otherwise. */
 struct plan {
@@ -29,7 +31,8 @@ struct plan {
 	struct policy *policy;
 	const struct profile *profile; /* borrowed from policy; NULL = no network */
 	struct view view;
-	int out; /* detached tmpfs of /out */
+	struct trust_files trust; /* unfinished: the run's own authority is not known yet */
+	int out;                  /* detached tmpfs of /out */
 	struct filter_program filter;
 	struct cgroup cgroup;
 	char cgroup_missing[256]; /* why there is none */

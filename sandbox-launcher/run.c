@@ -10,6 +10,7 @@
 #include "sandbox-launcher/plan.h"
 #include "sandbox-launcher/record.h"
 #include "sandbox-launcher/supervise.h"
+#include "sandbox-launcher/trust_places.h"
 #include "sandbox-launcher/userns.h"
 
 #include <dirent.h>
@@ -81,11 +82,14 @@ static int finish_view(struct run *run, struct failure *why)
 	(void)snprintf(proxy, sizeof(proxy), "http://%s:%u",
 		address_format(&lease->service, address), lease->explicit_port);
 	places.proxy = run->spec->proxy_env ? proxy : NULL;
-	places.bundle = VIEW_CA_BUNDLE;
+	places.bundle = TRUST_BUNDLE_PATH;
+	places.java_store = TRUST_JAVA_PATH;
 	r = env_build(run->spec, &places, &run->env, why);
 	if (r == 0)
 		r = view_add_resolver(&run->plan.view, &lease->service, why);
-	return r < 0 ? r : view_add_bundle(&run->plan.view, network_ca_pem(run->network), why);
+	if (r == 0)
+		r = trust_files_finish(&run->plan.trust, network_ca_pem(run->network), why);
+	return r < 0 ? r : trust_places_add(&run->plan.view, &run->plan.trust, why);
 }
 
 /* What of the receipt is known before the sandbox exists. */

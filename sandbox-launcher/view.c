@@ -66,6 +66,21 @@ int view_add_text(struct view *v, const char *path, struct slice text)
 	return view_add(v, VIEW_TEXT, path, text);
 }
 
+int view_add_folder(struct view *v, const char *path)
+{
+	return view_add(v, VIEW_FOLDER, path, SLICE(""));
+}
+
+int view_add_alias(struct view *v, const char *path, const char *of)
+{
+	return view_add(v, VIEW_ALIAS, path, slice_of(of));
+}
+
+int view_add_own(struct view *v, const char *path, struct slice text)
+{
+	return view_add(v, VIEW_OWN, path, text);
+}
+
 int view_add_tree(struct view *v, const char *path, int tree, bool folder)
 {
 	struct view_item *item = view_next(v, folder ? VIEW_TREE : VIEW_TREE_FILE, path);
@@ -304,32 +319,4 @@ int view_add_resolver(struct view *v, const struct address *server, struct failu
 			address_format(server, address)); /* fits */
 	int r = view_add_text(v, "etc/resolv.conf", slice_of(text));
 	return r < 0 ? failure_errno(why, r, "can't prepare the files of the sandbox") : 0;
-}
-
-int view_open_system_bundle(void)
-{
-	static const char *const paths[] = {VIEW_CA_BUNDLE, "/etc/pki/tls/certs/ca-bundle.crt",
-		"/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"};
-	for (size_t i = 0; i < array_size(paths); i++) {
-		int fd = open(paths[i], O_RDONLY | O_CLOEXEC);
-		if (fd >= 0)
-			return fd;
-	}
-	return -ENOENT;
-}
-
-int view_add_bundle(struct view *v, struct slice ca_pem, struct failure *why)
-{
-	struct buf bundle;
-	buf_init(&bundle, 2 * VIEW_BUNDLE_MAX);
-	auto_fd fd = view_open_system_bundle();
-	int r = fd < 0 ? 0 : file_read_fd(fd, VIEW_BUNDLE_MAX, &bundle);
-	if (r == 0)
-		r = buf_append(&bundle, SLICE("\n"));
-	if (r == 0)
-		r = buf_append(&bundle, ca_pem);
-	if (r == 0)
-		r = view_add_text(v, &VIEW_CA_BUNDLE[1], buf_slice(&bundle));
-	buf_fini(&bundle);
-	return r < 0 ? failure_errno(why, r, "can't merge the CA bundle") : 0;
 }

@@ -14,8 +14,6 @@
 #define VIEW_ITEMS_MAX  512
 #define VIEW_PATH_BYTES 320
 #define VIEW_COPY_MAX   ((size_t)32 << 10)
-#define VIEW_BUNDLE_MAX ((size_t)8 << 20)
-#define VIEW_CA_BUNDLE  "/etc/ssl/certs/ca-certificates.crt"
 #define VIEW_HOME       "/home/sandbox"
 
 /** VIEW_INPUT*: of the caller's, shown by overlay_show(). */
@@ -23,6 +21,8 @@ enum view_kind {
 	VIEW_FOLDER,
 	VIEW_LINK,
 	VIEW_TEXT,
+	VIEW_ALIAS,
+	VIEW_OWN,
 	VIEW_TREE,
 	VIEW_TREE_FILE,
 	VIEW_INPUT,
@@ -34,9 +34,9 @@ struct view_item {
 	enum view_kind kind;
 	char path[VIEW_PATH_BYTES]; /* relative to the new root */
 	struct slice
-		text; /* VIEW_TEXT content, VIEW_LINK target, VIEW_INPUT_FILE name in its folder; owned */
-	int tree;  /* VIEW_TREE*, VIEW_INPUT*: detached mount, attributes set; -1 otherwise */
-	int layer; /* VIEW_INPUT_FILE: the same of its folder; -1: unknown */
+		text; /* VIEW_TEXT, VIEW_OWN content, VIEW_LINK target, VIEW_ALIAS what it shows, VIEW_INPUT_FILE name in its folder; owned */
+	int tree;     /* VIEW_TREE*, VIEW_INPUT*: detached mount, attributes set; -1 otherwise */
+	int layer;    /* VIEW_INPUT_FILE: the same of its folder; -1: unknown */
 };
 
 struct view {
@@ -51,9 +51,12 @@ void view_fini(struct view *v);
 int view_add_host(struct view *v, struct failure *why);
 /** Where names are asked for: @server, or nobody (NULL). */
 int view_add_resolver(struct view *v, const struct address *server, struct failure *why);
-/** The system's roots with @ca_pem after them, over the distribution's path. */
-int view_add_bundle(struct view *v, struct slice ca_pem, struct failure *why);
 int view_add_text(struct view *v, const char *path, struct slice text);
+int view_add_folder(struct view *v, const char *path);
+/** The file at @of (absolute) at @path, too, over what is there: alias.h. */
+int view_add_alias(struct view *v, const char *path, const char *of);
+/** A file of the program's own, which it may change, below a folder that it may write to. */
+int view_add_own(struct view *v, const char *path, struct slice text);
 /** Takes @tree on success. */
 int view_add_tree(struct view *v, const char *path, int tree, bool folder);
 /** A folder of the caller's. Takes @tree on success. */
@@ -65,7 +68,5 @@ int view_add_input_file(struct view *v, const char *path, int tree, int layer, c
 int view_open_tree(int fd, const char *path, uint64_t attributes);
 /** A new detached tmpfs. @return descriptor or negative errno. */
 int view_tmpfs(uint64_t bytes, uint64_t inodes, mode_t mode, uid_t uid, gid_t gid);
-/** The system's CA bundle. @return descriptor or -ENOENT. */
-int view_open_system_bundle(void);
 
 #endif
