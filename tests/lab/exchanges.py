@@ -25,6 +25,14 @@ def tls(sni, verify=True, **more):
     return {"do": "tls", "sni": sni, "verify": verify, **more}
 
 
+def until(mark):
+    return {"do": "until", "mark": base64.b64encode(mark).decode()}
+
+
+def trickle(data):
+    return {"do": "trickle", "data": base64.b64encode(data if isinstance(data, bytes) else data.encode("latin-1")).decode()}
+
+
 def response(method="GET"):
     return {"do": "response", "method": method}
 
@@ -37,6 +45,7 @@ def fetch_beside(host, path):
 HEAD = {"do": "head"}
 END = {"do": "end"}
 SHUT = {"do": "shut"}
+ABORT = {"do": "abort"}
 
 
 def tunnel(host, port=443, sni=False, verify=True):

@@ -10,6 +10,9 @@ An exchange is {"id", "steps": [{"do": ..}]}:
   socks host port    SOCKS5 up to the reply, whose code is the status; host as text, or bytes of an address; another code than 0 stops
   tls sni verify     handshake; sni null: none; verify false: any certificate is taken; name: whom to verify
   beside host path   a plain GET on another connection, whose source port is the kernel's
+  until mark         read up to these bytes
+  trickle data       a byte each 10 ms, until the other side says something or ends the connection
+  abort              end with a reset
   end                read until the connection ends
   shut               end the sending direction
 A step's outcome: {"do", "data" (base64), "status", "end": "eof"|"reset"|"timeout", "error", "alert", "ms"}.
@@ -19,8 +22,10 @@ import concurrent.futures
 import itertools
 import json
 import os
+import select
 import socket
 import ssl
+import struct
 import sys
 import time
 import urllib.parse
@@ -177,6 +182,20 @@ def run_step(peer, step):
     if what == "end":
         rest = peer.take_rest()
         return {"data": rest, "end": peer.end}
+    if what == "until":
+        data = peer.take_until(base64.b64decode(step["mark"]))
+        return {"data": data, "end": peer.end}
+    if what == "trickle":
+        sent = 0
+        for byte in itertools.cycle(base64.b64decode(step["data"])):
+            if select.select([peer.sock], [], [], 0.01)[0]:
+                return {"sent": sent}
+            peer.sock.sendall(bytes([byte]))
+            sent += 1
+    if what == "abort":
+        peer.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        peer.sock.close()
+        return {"stop": True}
     if what == "beside":
         other = Peer(0)
         other.sock.sendall(f"GET http://{step['host']}{step['path']} HTTP/1.1\r\nHost: {step['host']}\r\nConnection: close\r\n\r\n".encode())
