@@ -9,6 +9,7 @@ LIBS_netd := netd policy audit ipc common
 LIBS_proxy := proxy policy audit ipc common
 LIBS_export := export policy audit ipc common
 LINK_export := -lcurl -lz
+LINK_proxy := -Wl,--as-needed -lhttp_parser -Wl,--no-as-needed
 LIBS_launcher := sandbox-launcher policy audit ipc common
 LIBS_report := report audit common
 LIBS_cli := cli report sandbox-launcher policy audit ipc common
@@ -70,6 +71,12 @@ $(BUILD)/tests/escape_probe: $(ESCAPE_SOURCES) tests/escape/probe.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) -D_GNU_SOURCE -I. -std=gnu17 $(WARN) -O1 -static -o $@ $(ESCAPE_SOURCES)
 
+FAULT_SOURCES := $(wildcard tests/faults/*.c)
+$(BUILD)/tests/fault: $(FAULT_SOURCES) tests/faults/fault.h
+	@[ "$(V)" = 1 ] || echo "  LINK    $@"
+	@mkdir -p $(@D)
+	$(Q)$(CC) -D_GNU_SOURCE -I. -std=gnu17 $(WARN) -O1 -static -o $@ $(FAULT_SOURCES)
+
 # A benchmark is tests/bench/<folder>_bench.c; tests/bench/run.sh runs it.
 BENCH_SOURCES := $(wildcard tests/bench/*_bench.c)
 BENCH_BINARIES := $(BENCH_SOURCES:tests/bench/%.c=$(BUILD)/tests/%)
@@ -91,7 +98,7 @@ $(BUILD)/tests/eclusa-proxy-unrecorded: $(BUILD)/obj/proxy/main.o $(BUILD)/obj/t
 bench-build: $(BENCH_BINARIES) $(BUILD)/tests/eclusa-proxy-unrecorded
 
 .PHONY: tests-build replay-build
-tests-build: all unit $(BUILD)/tests/probe_calls $(BUILD)/tests/escape_probe
+tests-build: all unit $(BUILD)/tests/probe_calls $(BUILD)/tests/escape_probe $(BUILD)/tests/fault
 replay-build: $(REPLAY_BINARIES)
 
 .PHONY: test test-v2 programs escape check bench soak

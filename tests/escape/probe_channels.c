@@ -112,7 +112,8 @@ static void leave_shared(struct attempt *a)
 	(void)printf("left\n");
 	(void)fflush(stdout);
 	for (;;) { /* what inotify of the other would see */
-		auto_fd again = open(SHARED_FILE, O_RDONLY | O_CLOEXEC);
+		int again = open(SHARED_FILE, O_RDONLY | O_CLOEXEC);
+		fd_close(&again);
 		(void)usleep(10000);
 	}
 }
