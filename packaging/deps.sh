@@ -18,8 +18,8 @@ set_deps=(build-essential pkg-config git ca-certificates
 	iproute2 openssl jq util-linux procps
 	python3 python3-numpy python3-pandas python3-matplotlib)
 set_deps_test=(libcmocka-dev python3-pytest python3-requests python3-cryptography python3-pip
-	python3-setuptools python3-wheel python3-yaml chromium nftables curl strace rsyslog rsyslog-openssl
-	clang clang-format libclang-rt-14-dev shellcheck mandoc groff-base universal-ctags)
+	python3-setuptools python3-wheel python3-yaml python3-h11 libhttp-parser-dev chromium nftables curl strace rsyslog rsyslog-openssl
+	clang clang-format libclang-rt-14-dev shellcheck mandoc groff-base universal-ctags python3-dnspython musl-tools)
 set_deps_bench=(bubblewrap crun linux-perf)
 set_deps_programs=(python3-scipy python3-sklearn libpython3.11-testsuite g++ git)
 set_deps_v2=(qemu-system-x86 busybox-static kmod cpio)

@@ -55,10 +55,10 @@ def test_the_one_route_leads_to_the_peer(inside):
     assert not shape["routes6"], run.report()
 
 
-def test_the_resolver_file_names_nothing(inside):
+def test_the_resolver_file_names_the_proxy_alone(inside):
     run, seen = inside
-    lines = [line for line in seen["shape"]["resolv"].splitlines() if line.strip() and not line.startswith("#")]
-    assert not [line for line in lines if line.startswith(("nameserver", "search", "domain"))], run.report()
+    lines = [line.split() for line in seen["shape"]["resolv"].splitlines()]
+    assert [line for line in lines if line[0] in ("nameserver", "search", "domain")] == [["nameserver", "10.255.255.254"]], run.report()
 
 
 def test_tcp_is_refused_at_once_everywhere_but_at_the_one_port(inside, lab):
