@@ -85,9 +85,10 @@ int upstream_check(const struct upstream_options *options, struct failure *why)
 {
 	int r = check("--upstream-ca", options->upstream_ca, upstream_has_certificate,
 		"there is no PEM certificate in it", why);
-	return r < 0 ? r
-		     : check("--hosts", options->hosts, upstream_has_host,
-			       "there is no line ADDRESS NAME in it", why);
+	if (r == 0)
+		r = check("--hosts", options->hosts, upstream_has_host,
+			"there is no line ADDRESS NAME in it", why);
+	return r < 0 ? r : upstream_proxy_check(&options->proxy, why);
 }
 
 static int open_roots(struct failure *why)

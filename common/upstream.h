@@ -7,11 +7,13 @@
 
 #include "common/failure.h"
 #include "common/slice.h"
+#include "common/upstream_proxy.h"
 
 /** Paths as the user gave them; NULL: not given. */
 struct upstream_options {
 	const char *upstream_ca;
 	const char *hosts;
+	struct upstream_proxy_options proxy;
 };
 
 /** Open for reading; hosts_fd is a memory file, since the proxy has another uid. -1: not given. */
@@ -23,7 +25,7 @@ struct upstream_files {
 
 #define UPSTREAM_FILES_NONE ((struct upstream_files){-1, -1, -1})
 
-/** --upstream-ca holds a certificate and --hosts a line. @return 0 or negative errno with a line in @why. */
+/** --upstream-ca holds a certificate and --hosts a line, and the upstream proxy's place is one. @return 0 or negative errno with a line in @why. */
 int upstream_check(const struct upstream_options *options, struct failure *why);
 /** @ret is UPSTREAM_FILES_NONE before; upstream_close() it in any case. @return 0 or negative errno. */
 int upstream_open(

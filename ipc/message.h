@@ -148,7 +148,7 @@ enum message_policy_origin {
 /**
  * Descriptors, in this order: policy bundle (memory file), audit segment, one ring a worker, system CA bundle,
  * then those that flags announce: upstream CA, hosts file (memory file), super's own ring, the CA's certificate and key, the
- * log's key.
+ * log's key, the metrics' memory, the upstream proxy (memory file).
  */
 struct message_proxy_start {
 	struct message_header header;
@@ -163,7 +163,7 @@ struct message_proxy_start {
 	uint32_t policy_origin; /* enum message_policy_origin */
 	uint32_t ca_lifetime_s; /* of a CA that the keeper makes; 0: a run's */
 	uint32_t has_metrics;   /* the one worker counts in memory that the launcher sees */
-	uint32_t reserved;
+	uint32_t has_upstream_proxy;
 	uint64_t
 		segment_bytes; /* another file of the log is asked for at this size; 0: there is one */
 	char profile[MESSAGE_NAME_BYTES]; /* whose digests events about the policy tell */

@@ -6,6 +6,7 @@
 #ifndef ECLUSA_PROXY_ALONE_H
 #define ECLUSA_PROXY_ALONE_H
 
+#include "common/upstream_proxy.h"
 #include "common/address.h"
 #include "policy/config.h"
 
@@ -29,6 +30,7 @@ struct alone_options {
 	size_t trust_count;
 	const char *ca, *ca_key, *ca_out;
 	const char *upstream_ca, *hosts, *resolver;
+	struct upstream_proxy_options upstream_proxy;
 	const char *audit_dir, *state_dir;
 	const char *metrics; /* a socket's path, or ADDRESS:PORT of the loopback */
 	uint64_t segment_bytes, segment_age_ms; /* of a file of the log; 0: not given */

@@ -35,6 +35,9 @@ enum option_kind {
 	OPTION_METRICS,
 	OPTION_REMOTE,
 	OPTION_WATCH,
+	OPTION_UPSTREAM_PROXY,
+	OPTION_UPSTREAM_PROXY_AUTH,
+	OPTION_UPSTREAM_PROXY_BY_NAME,
 };
 
 static const struct option options[] = {
@@ -46,6 +49,9 @@ static const struct option options[] = {
 	{"ca-key", required_argument, NULL, OPTION_CA_KEY},
 	{"ca-out", required_argument, NULL, OPTION_CA_OUT},
 	{"upstream-ca", required_argument, NULL, OPTION_UPSTREAM_CA},
+	{"upstream-proxy", required_argument, NULL, OPTION_UPSTREAM_PROXY},
+	{"upstream-proxy-auth", required_argument, NULL, OPTION_UPSTREAM_PROXY_AUTH},
+	{"upstream-proxy-by-name", no_argument, NULL, OPTION_UPSTREAM_PROXY_BY_NAME},
 	{"hosts", required_argument, NULL, OPTION_HOSTS},
 	{"resolver", required_argument, NULL, OPTION_RESOLVER},
 	{"audit-dir", required_argument, NULL, OPTION_AUDIT_DIR},
@@ -148,6 +154,10 @@ static const char **place_of(int option, struct alone_options *to)
 		return &to->ca_out;
 	case OPTION_UPSTREAM_CA:
 		return &to->upstream_ca;
+	case OPTION_UPSTREAM_PROXY:
+		return &to->upstream_proxy.url;
+	case OPTION_UPSTREAM_PROXY_AUTH:
+		return &to->upstream_proxy.auth_file;
 	case OPTION_HOSTS:
 		return &to->hosts;
 	case OPTION_RESOLVER:
@@ -184,6 +194,8 @@ static int take_option(int option, const char *value, struct alone_options *to)
 		return take_segment_age(value, to);
 	else if (option == OPTION_REMOTE)
 		to->remote = true;
+	else if (option == OPTION_UPSTREAM_PROXY_BY_NAME)
+		to->upstream_proxy.by_name = true;
 	else if (option == OPTION_WATCH)
 		to->watch = true;
 	else

@@ -26,13 +26,13 @@
 /* A CA that is made lives in memory, as long as this process: its certificate's life bounds nothing that the process's does not. */
 #define ALONE_CA_LIFETIME_SECONDS ((uint32_t)3650 * 24 * 3600)
 #define ALONE_BACKLOG             4096
-#define ALONE_FDS_MAX             11
+#define ALONE_FDS_MAX             12
 
 /** What the start message carries. */
 struct start_parts {
 	struct message_proxy_start message;
 	struct upstream_files upstream;
-	int bundle_fd, listener_fd, ca_fd, ca_key_fd, audit_key_fd, metrics_fd;
+	int bundle_fd, listener_fd, ca_fd, ca_key_fd, audit_key_fd, metrics_fd, upstream_proxy_fd;
 	int ring_fds[2]; /* the worker's, super's */
 };
 
@@ -101,6 +101,19 @@ static int start_resolvers(struct alone *a, struct start_parts *p, struct failur
 	return count < 0 ? count : 0;
 }
 
+static int start_upstream_proxy(struct alone *a, struct start_parts *p, struct failure *why)
+{
+	struct upstream_proxy proxy;
+	int r = upstream_proxy_find(&a->options->upstream_proxy, &proxy, why);
+	if (r == 0 && proxy.count > 0) {
+		r = p->upstream_proxy_fd = upstream_proxy_write(&proxy);
+		if (r < 0)
+			(void)failure_errno(why, r, "can't hand over the upstream proxy's place");
+	}
+	upstream_proxy_wipe(&proxy);
+	return r < 0 ? r : 0;
+}
+
 /** As the host's root: a uid that nobody has. Else the proxy is this user's. */
 static int start_user(struct alone *a, struct start_parts *p, struct failure *why)
 {
@@ -113,12 +126,15 @@ static int start_user(struct alone *a, struct start_parts *p, struct failure *wh
 
 static int start_open(struct alone *a, struct start_parts *p, struct failure *why)
 {
-	const struct upstream_options upstream = {a->options->upstream_ca, a->options->hosts};
+	const struct upstream_options upstream = {
+		a->options->upstream_ca, a->options->hosts, a->options->upstream_proxy};
 	int r = start_listen(a, p, why);
 	if (r == 0)
 		r = upstream_check(&upstream, why);
 	if (r == 0)
 		r = upstream_open(&upstream, &p->upstream, why);
+	if (r == 0)
+		r = start_upstream_proxy(a, p, why);
 	if (r == 0)
 		r = start_resolvers(a, p, why);
 	if (r == 0)
@@ -189,7 +205,7 @@ static int start_send(struct alone *a, struct start_parts *p, struct failure *wh
 		p->bundle_fd, a->segment_fd, p->ring_fds[0], p->upstream.roots_fd};
 	size_t count = 4;
 	const int more[] = {p->upstream.more_roots_fd, p->upstream.hosts_fd, p->ring_fds[1],
-		p->ca_fd, p->ca_key_fd, p->audit_key_fd, p->metrics_fd};
+		p->ca_fd, p->ca_key_fd, p->audit_key_fd, p->metrics_fd, p->upstream_proxy_fd};
 	for (size_t i = 0; i < array_size(more); i++) {
 		if (more[i] >= 0)
 			fds[count++] = more[i];
@@ -202,6 +218,7 @@ static int start_send(struct alone *a, struct start_parts *p, struct failure *wh
 	m->has_own_ring = 1;
 	m->has_audit_key = p->audit_key_fd >= 0;
 	m->has_metrics = p->metrics_fd >= 0;
+	m->has_upstream_proxy = p->upstream_proxy_fd >= 0;
 	m->policy_origin = a->policy.origin;
 	m->segment_bytes = a->options->segment_bytes;
 	memcpy(m->policy_signer, a->policy.bundle.signer.key_id,
@@ -232,7 +249,7 @@ int alone_start(struct alone *a, struct failure *why)
 		return failure_errno(why, -ENOMEM, "can't start the proxy");
 	p->upstream = UPSTREAM_FILES_NONE;
 	p->bundle_fd = p->listener_fd = p->ca_fd = p->ca_key_fd = p->audit_key_fd = -1;
-	p->metrics_fd = -1;
+	p->metrics_fd = p->upstream_proxy_fd = -1;
 	p->ring_fds[0] = p->ring_fds[1] = -1;
 	int r = start_open(a, p, why);
 	if (r == 0)
@@ -244,7 +261,7 @@ int alone_start(struct alone *a, struct failure *why)
 	if (r == 0)
 		r = start_send(a, p, why);
 	int *fds[] = {&p->bundle_fd, &p->listener_fd, &p->ca_fd, &p->ca_key_fd, &p->audit_key_fd,
-		&p->metrics_fd, &p->ring_fds[0], &p->ring_fds[1]};
+		&p->metrics_fd, &p->upstream_proxy_fd, &p->ring_fds[0], &p->ring_fds[1]};
 	for (size_t i = 0; i < array_size(fds); i++)
 		fd_close(fds[i]);
 	upstream_close(&p->upstream);

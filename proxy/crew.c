@@ -216,6 +216,7 @@ static int worker_child(struct crew *c, unsigned index, int channel_fd)
 		.ca_bundle_fd = c->ca_bundle_fd,
 		.upstream_ca_fd = c->upstream_ca_fd,
 		.hosts = buf_slice(&c->hosts),
+		.upstream_proxy = c->upstream_proxy.count > 0 ? &c->upstream_proxy : NULL,
 		.ring = audit_ring_map(c->ring_fds[index]),
 		.budget = budget_open(c->budget_fds[index]),
 		.synthetic = synthetic_open(c->synthetic_fds[index]),

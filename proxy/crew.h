@@ -7,6 +7,7 @@
 
 #include "audit/segment.h"
 #include "common/buf.h"
+#include "common/upstream_proxy.h"
 #include "ipc/message.h"
 #include "policy/policy.h"
 
@@ -36,6 +37,7 @@ struct crew {
 	struct policy *policy;  /* in force */
 	uint32_t policy_origin; /* enum message_policy_origin */
 	struct buf hosts;
+	struct upstream_proxy upstream_proxy; /* of count 0: there is none */
 	struct audit_segment *segment;
 	struct message_segment next; /* of next_fd */
 	int segment_fd, next_fd;     /* next_fd: in which the recorder is to go on; -1 */

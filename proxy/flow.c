@@ -48,6 +48,10 @@ static const struct flow_table table[] = {
 	[FLOW_DIAL] = {flow_step_dial, dial_expired, LIMIT(dial_ms), false, false,
 		BIT(FLOW_UPSTREAM_TLS) | BIT(FLOW_EXCHANGE) | BIT(FLOW_LEAF) |
 			BIT(FLOW_SPLICE_ANSWER) | BIT(FLOW_PASSAGE) | BIT(FLOW_ESTABLISH) |
+			BIT(FLOW_REQUEST) | BIT(FLOW_VIA) | ENDS},
+	[FLOW_VIA] = {flow_step_via, dial_expired, LIMIT(dial_ms), false, true,
+		BIT(FLOW_DIAL) | BIT(FLOW_UPSTREAM_TLS) | BIT(FLOW_EXCHANGE) | BIT(FLOW_LEAF) |
+			BIT(FLOW_SPLICE_ANSWER) | BIT(FLOW_PASSAGE) | BIT(FLOW_ESTABLISH) |
 			BIT(FLOW_REQUEST) | ENDS},
 	[FLOW_UPSTREAM_TLS] = {flow_step_upstream_tls, dial_expired, LIMIT(handshake_ms), false,
 		true, BIT(FLOW_LEAF) | BIT(FLOW_EXCHANGE) | ENDS},
@@ -176,8 +180,12 @@ static enum flow_progress dial_expired(struct flow *f)
 {
 	struct flow_fault fault = {
 		.reason = REASON_ERROR_TIMEOUT, .status = 504, .error = "connection_timeout"};
-	(void)snprintf(fault.detail, sizeof(fault.detail), "the host did not %s in time",
-		f->state == FLOW_DIAL ? "accept the connection" : "complete the TLS handshake");
+	const char *what = "the host did not accept the connection in time";
+	if (f->state == FLOW_UPSTREAM_TLS)
+		what = "the host did not complete the TLS handshake in time";
+	else if (flow_has_via(f))
+		what = "the upstream proxy did not open the way to the host in time";
+	(void)slice_copy(slice_of(what), fault.detail, sizeof(fault.detail)); /* they fit */
 	return flow_upstream_failed(f, &fault);
 }
 

@@ -11,6 +11,8 @@
  *   SPLICE_HELLO -> DIAL             it names the tunnel's host, and hides no other name
  *   DIAL         -> UPSTREAM_TLS | EXCHANGE (plain) | LEAF (failed: said inside of the tunnel) | SPLICE_ANSWER |
  *                   PASSAGE (no TLS 1.3) | ESTABLISH (tcp) | REQUEST (a tunnel without TLS)
+ *                   | VIA (another proxy is between, and is asked for the host)
+ *   VIA          -> as DIAL, which comes again for the host's next address
  *   UPSTREAM_TLS -> LEAF (new tunnel) | EXCHANGE
  *   LEAF         -> CLIENT_TLS
  *   CLIENT_TLS   -> REQUEST

@@ -28,6 +28,7 @@ enum flow_state {
 	FLOW_HELLO,
 	FLOW_SPLICE_HELLO,
 	FLOW_DIAL,
+	FLOW_VIA,
 	FLOW_UPSTREAM_TLS,
 	FLOW_LEAF,
 	FLOW_CLIENT_TLS,
@@ -108,6 +109,7 @@ struct flow {
 	struct resolve_query *query;
 	struct admitted_address *admitted; /* heap; between guard and dial */
 	size_t admitted_count;
+	uint8_t via_turn; /* which of them the upstream proxy is asked for */
 	struct dial *dial;
 	struct keeper_wait leaf;
 	bool leaf_failed;
@@ -257,8 +259,19 @@ enum flow_progress flow_step_dial(struct flow *f);
 enum flow_progress flow_step_upstream_tls(struct flow *f);
 /** The rule by which an address is judged: the request's; for a tunnel whose requests will have their own, any that opens it. */
 const struct rule *flow_rule_for(const struct flow *f, const struct address *a);
+/** The way to the host stands: speak TLS, or go on. */
+enum flow_progress flow_connected(struct flow *f);
 /** What the record says of the upstream's TLS. */
 void flow_note_tls(struct flow *f);
+
+/* via.c */
+/** Whether everything goes through another proxy. */
+bool flow_has_via(const struct flow *f);
+/** Begin to dial it. @return NULL when out of memory. */
+struct dial *flow_via_dial(struct flow *f);
+/** It is connected: ask it for the host. */
+enum flow_progress flow_via_begin(struct flow *f);
+enum flow_progress flow_step_via(struct flow *f);
 
 /* tunnel.c */
 enum flow_progress flow_step_establish(struct flow *f);

@@ -110,3 +110,10 @@ enum guard_result guard_admit(struct guard *g, const struct rule *rule,
 		.checked = {.address = *target->address, .port = target->port}};
 	return GUARD_ADMITTED;
 }
+
+void guard_admit_proxy(
+	const struct upstream_proxy *proxy, size_t index, struct admitted_address *ret)
+{
+	*ret = (struct admitted_address){
+		.checked = {.address = proxy->addresses[index], .port = proxy->port}};
+}

@@ -6,6 +6,7 @@
 #define ECLUSA_PROXY_GUARD_H
 
 #include "common/failure.h"
+#include "common/upstream_proxy.h"
 #include "policy/policy.h"
 
 struct guard {
@@ -14,7 +15,7 @@ struct guard {
 	bool by_name; /* a proxy beyond ours looks names up: an address of family 0, which nobody can dial, stands for one that it chooses */
 };
 
-/** Made by guard_admit() and by nothing else; dial_start() takes nothing else. */
+/** Made by guard_admit() and guard_admit_proxy() and by nothing else; dial_start() takes nothing else. */
 struct admitted_address {
 	struct {
 		struct address address;
@@ -45,5 +46,9 @@ void guard_close(struct guard *g);
  */
 enum guard_result guard_admit(struct guard *g, const struct rule *rule,
 	const struct guard_target *target, struct admitted_address *ret, enum reason *ret_reason);
+
+/** The proxy that everything goes through, which whoever started us named: its address @index. */
+void guard_admit_proxy(
+	const struct upstream_proxy *proxy, size_t index, struct admitted_address *ret);
 
 #endif

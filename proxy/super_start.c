@@ -53,6 +53,12 @@ static int load_hosts(int fd, struct crew *crew, struct failure *why)
 	return r < 0 ? failure_errno(why, r, "proxy: can't read the hosts file") : 0;
 }
 
+static int load_upstream_proxy(int fd, struct crew *crew, struct failure *why)
+{
+	int r = upstream_proxy_read(fd, &crew->upstream_proxy);
+	return r < 0 ? failure_errno(why, r, "proxy: the upstream proxy's place") : 0;
+}
+
 /** Give the descriptors their places; policy and hosts are read and closed. */
 static int place_descriptors(int *fds, struct crew *crew, struct failure *why)
 {
@@ -75,6 +81,7 @@ static int place_descriptors(int *fds, struct crew *crew, struct failure *why)
 		crew->audit_key_fd = fd_take(&fds[at++]);
 	if (crew->start.has_metrics != 0)
 		crew->metrics_fd = fd_take(&fds[at++]);
+	auto_fd proxy = crew->start.has_upstream_proxy != 0 ? fd_take(&fds[at++]) : -1;
 	crew->start.profile[sizeof(crew->start.profile) - 1] = '\0';
 	crew->start.policy_signer[sizeof(crew->start.policy_signer) - 1] = '\0';
 	crew->policy_origin = crew->start.policy_origin;
@@ -86,6 +93,8 @@ static int place_descriptors(int *fds, struct crew *crew, struct failure *why)
 	}
 	if (r == 0 && hosts >= 0)
 		r = load_hosts(hosts, crew, why);
+	if (r == 0 && proxy >= 0)
+		r = load_upstream_proxy(proxy, crew, why);
 	if (r == 0)
 		r = audit_segment_attach(crew->segment_fd, NULL, &crew->segment, why);
 	return r;
@@ -102,7 +111,7 @@ int super_take_start(int launcher_fd, struct crew *crew, struct failure *why)
 	size_t wanted = FIXED_FDS + start->workers + (start->has_upstream_ca != 0) +
 		(start->has_hosts != 0) + (start->has_own_ring != 0) +
 		2 * (size_t)(start->has_ca != 0) + (start->has_audit_key != 0) +
-		(start->has_metrics != 0);
+		(start->has_metrics != 0) + (start->has_upstream_proxy != 0);
 	if (got != (int)sizeof(*start) || start->header.kind != MESSAGE_PROXY_START ||
 		start->workers == 0 || start->workers > MESSAGE_WORKERS_MAX ||
 		start->resolver_count > MESSAGE_RESOLVERS_MAX || count != wanted ||

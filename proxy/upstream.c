@@ -160,10 +160,13 @@ enum flow_progress flow_connect(struct flow *f)
 	pool_leave(f);
 	f->destination = (struct address){0};
 	(void)flow_move(f, FLOW_RESOLVE);
+	f->via_turn = 0;
 	if (f->host.kind == HOST_ADDRESS)
 		return guard_all(f, &f->host.address, 1);
 	if (!request && f->transport == POLICY_INSPECT && know(f))
 		return admitted(f);
+	if (f->worker->guard.by_name) /* of no family: the upstream proxy finds one */
+		return guard_all(f, &(struct address){0}, 1);
 	return look_up(f);
 }
 
@@ -197,15 +200,10 @@ enum flow_progress flow_step_resolve(struct flow *f)
 	return progress;
 }
 
-static enum flow_progress connected(struct flow *f, int fd)
+enum flow_progress flow_connected(struct flow *f)
 {
 	struct failure why = {0};
 	struct tls_session *session = NULL;
-	f->upstream = stream_new(&f->worker->loop, fd, flow_run, f);
-	f->served = false;
-	if (f->upstream == NULL)
-		return fail(f, REASON_ERROR_INTERNAL, NULL, "out of memory");
-	metrics_add(f->worker->metrics, METRICS_DIALLED, 1);
 	if (f->policy != f->worker->policy && flow_revoke(f))
 		return FLOW_AGAIN; /* as above, while it was dialled */
 	if (f->tunnel && f->transport == POLICY_SPLICE)
@@ -214,7 +212,8 @@ static enum flow_progress connected(struct flow *f, int fd)
 		return flow_move(f, FLOW_ESTABLISH);
 	if (f->scheme == POLICY_SCHEME_HTTP)
 		return connected_plain(f);
-	if (tls_session_new_upstream(f->worker->tls_world, fd, &f->host, &session, &why) < 0) {
+	if (tls_session_new_upstream(
+		    f->worker->tls_world, f->upstream->fd, &f->host, &session, &why) < 0) {
 		struct flow_fault fault = {.reason = REASON_ERROR_INTERNAL, .status = 503};
 		(void)slice_escape(slice_of(why.text), fault.detail, sizeof(fault.detail));
 		return flow_upstream_failed(f, &fault);
@@ -234,8 +233,9 @@ static enum flow_progress dial_failed(struct flow *f, const struct address *addr
 		fault.status = 504;
 		fault.error = "connection_timeout";
 	}
-	(void)snprintf(fault.detail, sizeof(fault.detail), "connecting to %s failed: %s",
-		address_format(address, text), strerrordesc_np(error));
+	(void)snprintf(fault.detail, sizeof(fault.detail), "connecting to %s%s failed: %s",
+		flow_has_via(f) ? "the upstream proxy " : "", address_format(address, text),
+		strerrordesc_np(error));
 	return flow_upstream_failed(f, &fault);
 }
 
@@ -249,21 +249,31 @@ enum flow_progress flow_step_dial(struct flow *f)
 	}
 	if (f->dial == NULL) {
 		fault_point("worker-upstream");
-		f->dial = dial_start(
-			&f->worker->loop, &f->worker->limits, f->admitted, f->admitted_count);
+		f->dial = flow_has_via(f) ? flow_via_dial(f)
+					  : dial_start(&f->worker->loop, &f->worker->limits,
+						    f->admitted, f->admitted_count);
 		if (f->dial == NULL)
 			return fail(f, REASON_ERROR_INTERNAL, NULL, "out of memory");
 		dial_notify(f->dial, flow_run, f);
-		free(ptr_take(f->admitted));
+		if (!flow_has_via(f))
+			free(ptr_take(f->admitted));
 	}
 	enum dial_status status = dial_result(f->dial, &address, &error);
 	if (status == DIAL_WAIT)
 		return FLOW_WAIT;
-	f->destination = address;
+	if (!flow_has_via(f))
+		f->destination = address;
 	f->destination_rule = NULL; /* asked again for the request */
 	int fd = dial_take(f->dial);
 	dial_free(ptr_take(f->dial));
-	return status == DIAL_CONNECTED ? connected(f, fd) : dial_failed(f, &address, error);
+	if (status != DIAL_CONNECTED)
+		return dial_failed(f, &address, error);
+	f->served = false;
+	f->upstream = stream_new(&f->worker->loop, fd, flow_run, f);
+	if (f->upstream == NULL)
+		return fail(f, REASON_ERROR_INTERNAL, NULL, "out of memory");
+	metrics_add(f->worker->metrics, METRICS_DIALLED, 1);
+	return flow_has_via(f) ? flow_via_begin(f) : flow_connected(f);
 }
 
 void flow_note_tls(struct flow *f)

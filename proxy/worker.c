@@ -215,6 +215,8 @@ static int worker_start(struct worker *w, struct failure *why)
 		r = guard_open(&w->guard, why);
 	if (r == 0)
 		r = resolver_start(w, why);
+	if (w->context->upstream_proxy != NULL)
+		w->guard.by_name = w->context->upstream_proxy->by_name;
 	if (r == 0)
 		r = tls_start(w, why);
 	if (r == 0)

@@ -6,6 +6,7 @@
 #define ECLUSA_PROXY_WORKER_H
 
 #include "audit/ring.h"
+#include "common/upstream_proxy.h"
 #include "ipc/message.h"
 #include "policy/policy.h"
 #include "proxy/budget.h"
@@ -26,7 +27,8 @@ struct worker_context {
 	int guard_fd;               /* held only so that the dial guard lives; -1 without one */
 	int ca_bundle_fd;           /* PEM roots of the system */
 	int upstream_ca_fd;         /* more PEM roots, or -1 */
-	struct slice hosts;         /* text of --hosts: "ADDR NAME..." lines; empty without */
+	const struct upstream_proxy *upstream_proxy; /* NULL: there is none between us and hosts */
+	struct slice hosts; /* text of --hosts: "ADDR NAME..." lines; empty without */
 	struct audit_ring *ring;
 	struct budget *budget;
 	struct synthetic *synthetic; /* addresses that stand for names of its sandboxes */

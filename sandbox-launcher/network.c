@@ -53,6 +53,8 @@ struct network_parts {
 	bool too_many; /* opened entries */
 	int bundle_fd, ring_fd, audit_key_fd;
 	struct upstream_files upstream;
+	struct upstream_proxy upstream_proxy;
+	int upstream_proxy_fd;
 };
 
 static int network_spawn(struct network *n, struct failure *why)
@@ -119,8 +121,28 @@ static int network_find_resolvers(
 	return 0;
 }
 
+/** The proxy that everything goes through, which may have an address of the company's own. */
+static int network_find_proxy(
+	const struct network_options *options, struct network_parts *parts, struct failure *why)
+{
+	struct upstream_proxy *proxy = &parts->upstream_proxy;
+	int r = upstream_proxy_find(&options->upstream_proxy, proxy, why);
+	for (uint32_t i = 0; r == 0 && i < proxy->count; i++) {
+		const struct cidr one = {
+			proxy->addresses[i], proxy->addresses[i].family == 4 ? 32 : 128};
+		network_visit_opened(&one, proxy->port, proxy->port, parts);
+	}
+	if (r == 0 && proxy->count > 0) {
+		r = parts->upstream_proxy_fd = upstream_proxy_write(proxy);
+		if (r < 0)
+			(void)failure_errno(why, r, "can't hand over the upstream proxy's place");
+	}
+	upstream_proxy_wipe(proxy);
+	return r < 0 ? r : 0;
+}
+
 /**
- * What the dial guard lets through beyond public addresses: resolvers, and what some rule's addr=
+ * What the dial guard lets through beyond public addresses: resolvers, the upstream proxy, and what some rule's addr=
  * opens.
  */
 static int network_open_rules(
@@ -151,6 +173,8 @@ static int network_send_netd(struct network *n, const struct network_options *op
 	struct network_parts *parts, struct failure *why)
 {
 	int r = network_find_resolvers(options, parts, why);
+	if (r == 0)
+		r = network_find_proxy(options, parts, why);
 	if (r == 0 && options->root)
 		r = n->proxy_uid_lock = uids_claim(&n->proxy_uid, why);
 	if (r >= 0 && options->root)
@@ -179,7 +203,8 @@ static int network_open_files(struct network *n, const struct network_options *o
 	parts->bundle_fd = file_memory("policy", options->bundle);
 	if (parts->bundle_fd < 0)
 		return failure_errno(why, parts->bundle_fd, "can't hand over the policy");
-	const struct upstream_options upstream = {options->upstream_ca, options->hosts};
+	const struct upstream_options upstream = {
+		options->upstream_ca, options->hosts, options->upstream_proxy};
 	int r = upstream_open(&upstream, &parts->upstream, why);
 	if (r < 0)
 		return r;
@@ -203,7 +228,7 @@ static int network_send_proxy(struct network *n, const struct network_options *o
 	int r = network_open_files(n, options, parts, why);
 	if (r < 0)
 		return r;
-	int fds[7] = {parts->bundle_fd, n->segment_fd, parts->ring_fd, parts->upstream.roots_fd};
+	int fds[8] = {parts->bundle_fd, n->segment_fd, parts->ring_fd, parts->upstream.roots_fd};
 	size_t count = 4;
 	if (parts->upstream.more_roots_fd >= 0)
 		fds[count++] = parts->upstream.more_roots_fd;
@@ -211,12 +236,15 @@ static int network_send_proxy(struct network *n, const struct network_options *o
 		fds[count++] = parts->upstream.hosts_fd;
 	if (parts->audit_key_fd >= 0)
 		fds[count++] = parts->audit_key_fd;
+	if (parts->upstream_proxy_fd >= 0)
+		fds[count++] = parts->upstream_proxy_fd;
 	parts->proxy.header.kind = MESSAGE_PROXY_START;
 	parts->proxy.workers = NETWORK_WORKERS;
 	parts->proxy.uid = n->proxy_uid;
 	parts->proxy.has_upstream_ca = parts->upstream.more_roots_fd >= 0;
 	parts->proxy.has_hosts = parts->upstream.hosts_fd >= 0;
 	parts->proxy.has_audit_key = parts->audit_key_fd >= 0;
+	parts->proxy.has_upstream_proxy = parts->upstream_proxy_fd >= 0;
 	(void)slice_copy(slice_of(options->profile), parts->proxy.profile,
 		sizeof(parts->proxy.profile)); /* it fitted in the lease */
 	r = channel_send(n->proxy.channel_fd, &parts->proxy, sizeof(parts->proxy), fds, count);
@@ -238,7 +266,7 @@ int network_start(const struct network_options *options, struct network **ret, s
 	n->proxy_uid_lock = -1;
 	n->segment_fd = options->segment_fd;
 	n->audit_folder_fd = options->audit_folder_fd;
-	parts->bundle_fd = parts->ring_fd = parts->audit_key_fd = -1;
+	parts->bundle_fd = parts->ring_fd = parts->audit_key_fd = parts->upstream_proxy_fd = -1;
 	parts->upstream = UPSTREAM_FILES_NONE;
 	/* what a dead super leaves in its group becomes our child: program_end() */
 	int r = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0
@@ -252,6 +280,7 @@ int network_start(const struct network_options *options, struct network **ret, s
 	upstream_close(&parts->upstream);
 	fd_close(&parts->ring_fd);
 	fd_close(&parts->audit_key_fd);
+	fd_close(&parts->upstream_proxy_fd);
 	if (r < 0) {
 		network_free(n);
 		return r;

@@ -7,6 +7,7 @@
 
 #include "common/failure.h"
 #include "common/slice.h"
+#include "common/upstream_proxy.h"
 #include "ipc/message.h"
 
 #include <poll.h>
@@ -19,10 +20,11 @@ struct network_options {
 	struct slice bundle;     /* policy/source.h */
 	bool root;               /* root of the initial user namespace: dial guard, separate uid */
 	const char *upstream_ca; /* PEM file or NULL */
-	const char *hosts;       /* lab hosts file or NULL */
-	const char *resolver;    /* ADDR:PORT or NULL: the nameservers of /etc/resolv.conf */
-	int segment_fd;          /* borrowed: audit segment */
-	int audit_folder_fd;     /* borrowed: rings are made there */
+	struct upstream_proxy_options upstream_proxy;
+	const char *hosts;    /* lab hosts file or NULL */
+	const char *resolver; /* ADDR:PORT or NULL: the nameservers of /etc/resolv.conf */
+	int segment_fd;       /* borrowed: audit segment */
+	int audit_folder_fd;  /* borrowed: rings are made there */
 };
 
 /**

@@ -103,7 +103,9 @@ int plan_make(struct plan *p, const struct spec *spec, struct result *result, st
 	p->root = userns_is_initial_root();
 	int r = plan_layers(p, why);
 	if (r == 0)
-		r = upstream_check(&(struct upstream_options){spec->upstream_ca, spec->hosts}, why);
+		r = upstream_check(&(struct upstream_options){spec->upstream_ca, spec->hosts,
+					   spec_upstream_proxy(spec)},
+			why);
 	if (r == 0)
 		r = plan_inputs(p, why);
 	if (r == 0 && spec->out != NULL) {

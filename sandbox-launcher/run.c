@@ -58,6 +58,7 @@ static int start_network(struct run *run, struct failure *why)
 		.bundle = buf_slice(&run->plan.bundle),
 		.root = run->plan.root,
 		.upstream_ca = run->spec->upstream_ca,
+		.upstream_proxy = spec_upstream_proxy(run->spec),
 		.hosts = run->spec->hosts,
 		.resolver = run->spec->resolver,
 		.segment_fd = run->record.segment,

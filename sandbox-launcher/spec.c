@@ -30,6 +30,9 @@ enum {
 	OPTION_QUIET,
 	OPTION_AUDIT_DIR,
 	OPTION_UPSTREAM_CA,
+	OPTION_UPSTREAM_PROXY,
+	OPTION_UPSTREAM_PROXY_AUTH,
+	OPTION_UPSTREAM_PROXY_BY_NAME,
 	OPTION_RESOLVER,
 	OPTION_HOSTS,
 	OPTION_PROXY_ENV,
@@ -67,6 +70,12 @@ static const struct spec_option OPTIONS[] = {
 	[OPTION_AUDIT_DIR] = {"audit-dir", 0, SPEC_VALUE, "DIR", "folder of the audit log"},
 	[OPTION_UPSTREAM_CA] = {"upstream-ca", 0, SPEC_VALUE, "FILE",
 		"trust these roots upstream, beside the system's"},
+	[OPTION_UPSTREAM_PROXY] = {"upstream-proxy", 0, SPEC_VALUE, "http://HOST:PORT",
+		"go to hosts through this proxy, by CONNECT"},
+	[OPTION_UPSTREAM_PROXY_AUTH] = {"upstream-proxy-auth", 0, SPEC_VALUE, "FILE",
+		"user:password for it, the file's first line"},
+	[OPTION_UPSTREAM_PROXY_BY_NAME] = {"upstream-proxy-by-name", 0, SPEC_FLAG, NULL,
+		"it looks names up, and no address is checked"},
 	[OPTION_RESOLVER] = {"resolver", 0, SPEC_VALUE, "ADDR[:PORT]",
 		"ask this name server (laboratories)"},
 	[OPTION_HOSTS] = {"hosts", 0, SPEC_VALUE, "FILE",
@@ -106,11 +115,18 @@ void spec_fini(struct spec *s)
 	list_fini(&s->allow);
 	list_fini(&s->trust);
 	char **const texts[] = {&s->out, &s->policy, &s->profile, &s->audit_dir, &s->upstream_ca,
-		&s->resolver, &s->hosts, &s->require, &s->stdin_text};
+		&s->resolver, &s->hosts, &s->require, &s->stdin_text, &s->upstream_proxy,
+		&s->upstream_proxy_auth};
 	for (size_t i = 0; i < array_size(texts); i++) {
 		free(*texts[i]);
 		*texts[i] = NULL;
 	}
+}
+
+struct upstream_proxy_options spec_upstream_proxy(const struct spec *s)
+{
+	return (struct upstream_proxy_options){
+		s->upstream_proxy, s->upstream_proxy_auth, s->upstream_proxy_by_name};
 }
 
 const struct spec_option *spec_options(size_t *ret_count)
@@ -413,6 +429,13 @@ int spec_set(
 		return set_text(&s->audit_dir, value, option, why);
 	case OPTION_UPSTREAM_CA:
 		return set_text(&s->upstream_ca, value, option, why);
+	case OPTION_UPSTREAM_PROXY:
+		return set_text(&s->upstream_proxy, value, option, why);
+	case OPTION_UPSTREAM_PROXY_AUTH:
+		return set_text(&s->upstream_proxy_auth, value, option, why);
+	case OPTION_UPSTREAM_PROXY_BY_NAME:
+		s->upstream_proxy_by_name = true;
+		return 0;
 	case OPTION_RESOLVER:
 		return set_text(&s->resolver, value, option, why);
 	case OPTION_PROXY_ENV:
@@ -481,9 +504,10 @@ int spec_check(struct spec *s, struct failure *why)
 	if (s->overwrite && s->out == NULL)
 		return failure_set(why, -EINVAL, "--overwrite needs --out");
 	if (!spec_has_network(s) &&
-		(s->upstream_ca != NULL || s->resolver != NULL || s->hosts != NULL))
+		(s->upstream_ca != NULL || s->upstream_proxy != NULL || s->resolver != NULL ||
+			s->hosts != NULL))
 		return failure_set(why, -EINVAL,
-			"--upstream-ca, --resolver and --hosts need --allow or --policy");
+			"--upstream-ca, --upstream-proxy, --resolver and --hosts need --allow or --policy");
 	if (s->interactive && s->stdin_text != NULL)
 		return failure_set(why, -EINVAL, "--interactive and stdin can't be given together");
 	return 0;

@@ -8,6 +8,7 @@
 
 #include "common/buf.h"
 #include "common/failure.h"
+#include "common/upstream_proxy.h"
 
 #define SPEC_ITEMS_MAX   256 /* inputs, variables, rules: each */
 #define SPEC_ARGS_MAX    4096
@@ -37,6 +38,8 @@ struct spec {
 	char *stdin_text; /* from --spec; NULL = none */
 	size_t stdin_len;
 	char *out, *policy, *profile, *audit_dir, *upstream_ca, *resolver, *hosts, *require;
+	char *upstream_proxy, *upstream_proxy_auth;
+	bool upstream_proxy_by_name;
 	uint64_t memory_bytes, output_limit_bytes, out_limit_bytes;
 	uint64_t timeout_ns, cpu_time_ns;
 	unsigned cpu_milli; /* thousandths of a processor */
@@ -60,6 +63,8 @@ struct spec_option {
 
 void spec_init(struct spec *s);
 void spec_fini(struct spec *s);
+/** Borrowed from @s. */
+struct upstream_proxy_options spec_upstream_proxy(const struct spec *s);
 
 /** All options in the order of the help text. */
 const struct spec_option *spec_options(size_t *ret_count);

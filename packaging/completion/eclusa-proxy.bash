@@ -5,7 +5,7 @@ _eclusa_proxy() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
 	COMPREPLY=()
 	case $previous in
-	--policy | --trust | --state-dir | --ca | --ca-key | --ca-out | --upstream-ca | --hosts | --audit-dir)
+	--policy | --trust | --state-dir | --ca | --ca-key | --ca-out | --upstream-ca | --upstream-proxy-auth | --hosts | --audit-dir)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
@@ -14,12 +14,13 @@ _eclusa_proxy() {
 		mapfile -t COMPREPLY < <(compgen -W '127.0.0.1:3128' -- "$current")
 		return
 		;;
-	--profile | --resolver)
+	--profile | --resolver | --upstream-proxy)
 		return
 		;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W '--listen --remote-clients --policy --profile --trust --watch --state-dir --ca-out
-		--ca --ca-key --upstream-ca --hosts --resolver --audit-dir --metrics --audit-decisions --audit-segment-size --audit-segment-age --help --version' -- "$current")
+		--ca --ca-key --upstream-ca --upstream-proxy --upstream-proxy-auth --upstream-proxy-by-name
+		--hosts --resolver --audit-dir --metrics --audit-decisions --audit-segment-size --audit-segment-age --help --version' -- "$current")
 }
 
 complete -F _eclusa_proxy eclusa-proxy

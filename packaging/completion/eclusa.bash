@@ -3,7 +3,7 @@
 
 _eclusa_run() { # current word, previous word
 	case $2 in
-	--in | --out | --policy | --trust | --audit-dir | --upstream-ca | --hosts | --spec)
+	--in | --out | --policy | --trust | --audit-dir | --upstream-ca | --upstream-proxy-auth | --hosts | --spec)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$1")
 		return
@@ -21,14 +21,14 @@ _eclusa_run() { # current word, previous word
 		mapfile -t COMPREPLY < <(compgen -e -- "$1")
 		return
 		;;
-	--allow | --profile | --resolver | --memory | --cpus | --pids-limit | --timeout | --cpu-time | \
+	--allow | --profile | --upstream-proxy | --resolver | --memory | --cpus | --pids-limit | --timeout | --cpu-time | \
 		--output-limit | --out-limit)
 		return
 		;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W '--in --out --overwrite --env --allow --policy --profile --trust --memory --cpus
 		--pids-limit --timeout --cpu-time --output-limit --out-limit --require --interactive --json --quiet
-		--audit-dir --upstream-ca --resolver --hosts --proxy-env --spec --help --version --' -- "$1")
+		--audit-dir --upstream-ca --upstream-proxy --upstream-proxy-auth --upstream-proxy-by-name --resolver --hosts --proxy-env --spec --help --version --' -- "$1")
 }
 
 _eclusa_policy() { # current word, previous word, tool
