@@ -6,8 +6,8 @@
 #ifndef ECLUSA_PROXY_ALONE_H
 #define ECLUSA_PROXY_ALONE_H
 
-#include "common/upstream_proxy.h"
 #include "common/address.h"
+#include "common/upstream_proxy.h"
 #include "policy/config.h"
 
 enum alone_exit {
