@@ -168,6 +168,20 @@ def test_no_user_namespaces(host):
     assert (ran, result["verdict"]) == (125, "setup") and checks["user-namespaces"]["remedy"] in result["errors"][0]
 
 
+@pytest.mark.parametrize("name, value, remedy", [
+    ("apparmor_restrict_unprivileged_userns", 1, "give eclusa an AppArmor profile with `userns,`, or sysctl -w "
+     "kernel.apparmor_restrict_unprivileged_userns=0, or run as root"),
+    ("unprivileged_userns_clone", 0, "sysctl -w kernel.unprivileged_userns_clone=1, or run as root")])
+def test_a_policy_against_user_namespaces_is_named(host, name, value, remedy):
+    """Settings that other kernels have, played by a file in their place while namespaces are refused by one that all have."""
+    lack = (f"own-user echo 0 > /proc/sys/user/max_user_namespaces; exec unshare --mount sh -ec 'mount -t tmpfs tmpfs /proc/sys/kernel; "
+            f"echo {value} > /proc/sys/kernel/{name}; exec \"$@\"' sh \"$@\"")
+    status, checks = host.doctor(lack=lack)
+    assert status == 1 and checks["user-namespaces"]["state"] == "fail" and checks["user-namespaces"]["remedy"] == remedy
+    ran, result = host.run(lack=lack)
+    assert (ran, result["verdict"]) == (125, "setup") and remedy in result["errors"][0]
+
+
 def test_no_network_namespaces(host):
     lack = "own-user echo 0 > /proc/sys/user/max_net_namespaces"
     status, checks = host.doctor(lack=lack)

@@ -65,6 +65,9 @@ within() {
 number() { echo "$result" | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"; }
 
 ends 'a program ends well' 0 ok -- true
+result=$(/eclusa/eclusa doctor --json 2>&1)
+has '"name":"cgroup","state":"ok"' 'v2: memory, pids and cpu: a run takes rung v2'
+told 'doctor finds the unified hierarchy' $? "$result"
 ends 'too much memory' 137 oom --memory 64M -- dd if=/dev/zero of=/dev/null bs=200M count=1
 ends 'memory of a child' 137 oom --memory 64M -- \
 	sh -c 'dd if=/dev/zero of=/dev/null bs=200M count=1; echo went on; false'
