@@ -47,6 +47,8 @@ LIBRARIES = {
 BANNED_CALLS = re.compile(
     r"\b(sprintf|vsprintf|strcpy|strcat|strncpy|strncat|strtok|gets|alloca|atoi|atol|atoll|"
     r"v?f?s?scanf|system|popen|signal|tmpnam|mktemp)\s*\(")
+# An answer by which the kernel looks at memory once more that may have changed since: no decision (seccomp_unotify(2)).
+BANNED_FLAG = "SECCOMP_USER_NOTIF_FLAG_CONTINUE"
 UNFINISHED = re.compile(r"\b(" + "|".join(("TO" "DO", "FIX" "ME", "X" "XX", "HA" "CK")) + r")\b")
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
@@ -88,6 +90,8 @@ def words(path, text):
         for number, line in enumerate(without_comments(text).splitlines(), 1):
             for found in BANNED_CALLS.finditer(line):
                 yield number, f"{found.group(1)}() is banned"
+            if BANNED_FLAG in line:
+                yield number, f"{BANNED_FLAG} is banned"
     for number, line in enumerate(text.splitlines(), 1):
         if UNFINISHED.search(line):
             yield number, "a word that marks unfinished work"

@@ -38,6 +38,7 @@ VIOLATIONS = [
     ("folders", "proxy/bad.c", "#include <openssl/ssl.h>\n", "<openssl/ssl.h> is for"),
     ("folders", "cli/bad.c", "#include <seccomp.h>\n", "<seccomp.h> is for"),
     ("words", "audit/bad.c", "int f(char *a, char *b)\n{\n\treturn sprintf(a, b);\n}\n", "sprintf() is banned"),
+    ("words", "cli/bad.c", "static int flag = SECCOMP_USER_NOTIF_FLAG_CONTINUE;\n", "CONTINUE is banned"),
     ("words", "audit/bad.c", "/* " + "TO" + "DO: later */\n", "unfinished"),
     ("sizes", "ipc/bad.c", LONG_FUNCTION, "long_one() has 105 lines"),
     ("sizes", "ipc/bad.c", "\n" * 801, "801 lines, at most 800"),
