@@ -51,6 +51,7 @@ struct message_header {
 #define MESSAGE_SIGNER_BYTES                                                                       \
 	24 /* id of the key that signed a policy; "": no signature was asked for */
 #define MESSAGE_OPENED_MAX    256
+#define MESSAGE_CAPTURED_MAX  256
 #define MESSAGE_RESOLVERS_MAX 4
 #define MESSAGE_WORKERS_MAX   8
 
@@ -77,6 +78,9 @@ struct message_netd_start {
 		dial_guard; /* 1: root of the initial user namespace, load it in the current network namespace */
 	uint32_t opened_count;
 	struct message_opened opened[MESSAGE_OPENED_MAX];
+	uint32_t captured_count;
+	uint32_t reserved;
+	struct cidr captured[MESSAGE_CAPTURED_MAX]; /* IPv4, of ip: rules: may overlap */
 };
 
 struct message_lease {

@@ -22,11 +22,12 @@ struct gateway {
 	unsigned workers;
 };
 
+static const struct address loopback = {.family = 4, .bytes = {127, 0, 0, 1}};
+
 /** Every door, for each worker; g->workers tells how many are open, of all kinds. */
 static int gateway_listen(struct gateway *g, unsigned workers, struct failure *why)
 {
 	const struct address service = address_plan_service();
-	const struct address loopback = {.family = 4, .bytes = {127, 0, 0, 1}};
 	const struct listener_spec specs[LISTENER_KIND_COUNT] = {
 		[LISTENER_EXPLICIT] = {service, ADDRESS_PLAN_EXPLICIT_PORT, false, false},
 		[LISTENER_TRANSPARENT] = {loopback, ADDRESS_PLAN_TRANSPARENT_PORT, false, true},
@@ -43,10 +44,15 @@ static int gateway_listen(struct gateway *g, unsigned workers, struct failure *w
 }
 
 /** What a sandbox can reach is in place before anything that it could reach. */
-static int gateway_build(struct gateway *g, unsigned workers, struct failure *why)
+static int gateway_build(
+	struct gateway *g, const struct gateway_options *options, struct failure *why)
 {
 	const struct address service = address_plan_service();
-	const struct ruleset_doors doors = {.service = service};
+	const struct ruleset_doors doors = {.service = service,
+		.synthetic = address_plan_synthetic(),
+		.captured = options->captured,
+		.captured_count = options->captured_count,
+		.transparent = loopback};
 	g->namespace_fd = netns_create();
 	if (g->namespace_fd < 0)
 		return failure_errno(
@@ -68,18 +74,18 @@ static int gateway_build(struct gateway *g, unsigned workers, struct failure *wh
 	if (r == 0)
 		r = link_add_capture_route(g->links, RULESET_CAPTURE_MARK, why);
 	if (r == 0)
-		r = gateway_listen(g, workers, why);
+		r = gateway_listen(g, options->workers, why);
 	if (r < 0)
 		return r;
 	fault_point("netd-listeners");
 	return 0;
 }
 
-int gateway_open(unsigned workers, struct gateway **ret, struct failure *why)
+int gateway_open(const struct gateway_options *options, struct gateway **ret, struct failure *why)
 {
-	if (workers < 1 || workers > MESSAGE_WORKERS_MAX)
+	if (options->workers < 1 || options->workers > MESSAGE_WORKERS_MAX)
 		return failure_set(
-			why, -EINVAL, "%u workers: 1 to %d", workers, MESSAGE_WORKERS_MAX);
+			why, -EINVAL, "%u workers: 1 to %d", options->workers, MESSAGE_WORKERS_MAX);
 	struct gateway *g = calloc(1, sizeof(*g));
 	if (g == NULL)
 		return failure_errno(why, -ENOMEM, "gateway");
@@ -88,7 +94,7 @@ int gateway_open(unsigned workers, struct gateway **ret, struct failure *why)
 		for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++)
 			g->listeners[kind][i] = -1;
 	}
-	int r = gateway_build(g, workers, why);
+	int r = gateway_build(g, options, why);
 	if (r < 0) {
 		gateway_close(g);
 		return r;

@@ -12,11 +12,19 @@
 
 struct gateway;
 
+/** What a gateway has. */
+struct gateway_options {
+	unsigned workers;
+	const struct cidr
+		*captured; /* TCP to them reaches the transparent listeners: IPv4, may overlap */
+	size_t captured_count;
+};
+
 /**
  * Make it and stay in it: settings, then rules, then lo, the service address and the listeners of
- * @workers. @return 0, or negative errno with a line that names the step.
+ * each worker. @return 0, or negative errno with a line that names the step.
  */
-int gateway_open(unsigned workers, struct gateway **ret, struct failure *why);
+int gateway_open(const struct gateway_options *options, struct gateway **ret, struct failure *why);
 /** Accepts NULL. */
 void gateway_close(struct gateway *g);
 /** Of one kind, one a worker, borrowed. */

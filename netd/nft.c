@@ -228,6 +228,60 @@ void nft_add_set(struct nft *n, const struct nft_set *spec)
 	nftnl_set_free(set);
 }
 
+void nft_add_range_set(struct nft *n, const char *name)
+{
+	struct nftnl_set *set = nft_set_named(n, name);
+	if (set == NULL)
+		return;
+	nftnl_set_set_u32(set, NFTNL_SET_ID, n->sequence);
+	nftnl_set_set_u32(set, NFTNL_SET_FLAGS, NFT_SET_INTERVAL);
+	nftnl_set_set_u32(set, NFTNL_SET_KEY_TYPE, NFT_TYPE_IPV4);
+	nftnl_set_set_u32(set, NFTNL_SET_KEY_LEN, 4);
+	struct nlmsghdr *message = nft_message(n, name, NFT_MSG_NEWSET, NLM_F_CREATE | NLM_F_EXCL);
+	if (message != NULL) {
+		nftnl_set_nlmsg_build_payload(message, set);
+		nft_message_done(n);
+	}
+	nftnl_set_free(set);
+}
+
+/** An element of @set; its key marks where a range begins, or where it has ended. */
+static void nft_range_end(
+	struct nft *n, struct nftnl_set *set, const uint8_t key[static 4], uint32_t flags)
+{
+	struct nftnl_set_elem *element = nftnl_set_elem_alloc();
+	if (element == NULL || nftnl_set_elem_set(element, NFTNL_SET_ELEM_KEY, key, 4) < 0) {
+		n->error = n->error == 0 ? -ENOMEM : n->error;
+		if (element != NULL)
+			nftnl_set_elem_free(element);
+		return;
+	}
+	nftnl_set_elem_set_u32(element, NFTNL_SET_ELEM_FLAGS, flags);
+	nftnl_set_elem_add(set, element);
+}
+
+void nft_add_range(struct nft *n, const char *name, const struct nft_range *range)
+{
+	struct nftnl_set *set = nft_set_named(n, name);
+	if (set == NULL)
+		return;
+	uint8_t behind[4];
+	memcpy(behind, range->last, sizeof(behind));
+	size_t at = sizeof(behind);
+	while (at > 0 && ++behind[at - 1] == 0)
+		at--;
+	nft_range_end(n, set, range->first, 0);
+	if (at > 0) /* else it ends where the addresses do */
+		nft_range_end(n, set, behind, NFT_SET_ELEM_INTERVAL_END);
+	struct nlmsghdr *message =
+		nft_message(n, name, NFT_MSG_NEWSETELEM, NLM_F_CREATE | NLM_F_EXCL);
+	if (message != NULL) {
+		nftnl_set_elems_nlmsg_build_payload(message, set);
+		nft_message_done(n);
+	}
+	nftnl_set_free(set);
+}
+
 /** @set with one element of this key; NULL with a sticky error when memory ran out. */
 static struct nftnl_set *nft_set_with(struct nft *n, const char *name, const struct nft_key *key)
 {

@@ -29,6 +29,12 @@ struct nft_set {
 	uint32_t burst;
 };
 
+/** Addresses from first to last, both of them in it. */
+struct nft_range {
+	uint8_t first[4];
+	uint8_t last[4];
+};
+
 struct nft_key {
 	uint32_t interface_index;
 	uint8_t source[4];
@@ -51,6 +57,10 @@ void nft_add_set(struct nft *n, const struct nft_set *set);
 void nft_add_element(struct nft *n, const char *set, const struct nft_key *key);
 void nft_remove_element(struct nft *n, const char *set, const struct nft_key *key);
 
+/** A set of IPv4 ranges, which may not overlap, and its elements. */
+void nft_add_range_set(struct nft *n, const char *set);
+void nft_add_range(struct nft *n, const char *set, const struct nft_range *range);
+
 /**
  * A rule at the end of @chain: matches that must all hold, then what is done. Close with
  * nft_rule_end().
@@ -63,7 +73,7 @@ void nft_match_meta_u8(struct nft *n, uint32_t key, uint8_t value, bool equal);
 void nft_match_meta_u32(struct nft *n, uint32_t key, uint32_t value);
 /** Destination in (or, with !@inside, out of) a prefix; says the family too. */
 void nft_match_destination(struct nft *n, const struct cidr *prefix, bool inside);
-void nft_match_source(struct nft *n, const struct address *source);
+void nft_match_source(struct nft *n, const struct cidr *source);
 /** TCP or UDP; match the protocol first. */
 void nft_match_destination_ports(struct nft *n, uint16_t first, uint16_t last);
 void nft_match_source_port(struct nft *n, uint16_t port);
@@ -74,6 +84,9 @@ void nft_match_icmp_type(struct nft *n, uint8_t type);
  * match.
  */
 void nft_match_set(struct nft *n, const char *set, bool inside);
+/** The IPv4 destination, or source, is in a set of ranges. */
+void nft_match_destination_range(struct nft *n, const char *set);
+void nft_match_source_range(struct nft *n, const char *set);
 /**
  * The destination is no unicast address of somebody else: the host's own, broadcast, multicast,
  * none.
@@ -88,9 +101,11 @@ void nft_do_goto(struct nft *n, const char *chain);
 /** Only after a match of TCP. */
 void nft_do_reset(struct nft *n);
 /**
- * To the local transparent socket at @port; IPv4, on a prerouting chain, only after a match of TCP.
+ * To the local transparent socket at @address:@port, or to the connection that it accepted; IPv4, on
+ * a prerouting chain, only after a match of TCP. Where there is no such socket the rule ends here.
  */
-void nft_do_tproxy(struct nft *n, uint16_t port);
+void nft_do_tproxy(struct nft *n, const struct address *address, uint16_t port);
+void nft_do_mark(struct nft *n, uint32_t mark);
 /** ICMP or ICMPv6 "administratively prohibited". */
 void nft_do_prohibit(struct nft *n);
 

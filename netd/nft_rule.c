@@ -144,11 +144,38 @@ void nft_match_destination(struct nft *n, const struct cidr *prefix, bool inside
 	nft_compare(n, inside ? NFT_CMP_EQ : NFT_CMP_NEQ, prefix->base.bytes, bytes);
 }
 
-void nft_match_source(struct nft *n, const struct address *source)
+void nft_match_source(struct nft *n, const struct cidr *source)
 {
+	uint8_t mask[4] = {0};
+	for (unsigned bit = 0; bit < source->bits; bit++)
+		mask[bit / 8] = (uint8_t)(mask[bit / 8] | 0x80U >> bit % 8);
 	nft_match_meta_u8(n, NFT_META_NFPROTO, NFPROTO_IPV4, true);
 	nft_load_payload(n, NFT_PAYLOAD_NETWORK_HEADER, IPV4_SOURCE_AT, 4, NFT_REG_1);
-	nft_compare(n, NFT_CMP_EQ, source->bytes, 4);
+	nft_mask(n, mask, sizeof(mask));
+	nft_compare(n, NFT_CMP_EQ, source->base.bytes, 4);
+}
+
+static void nft_match_range(struct nft *n, const char *set, uint32_t offset)
+{
+	nft_match_meta_u8(n, NFT_META_NFPROTO, NFPROTO_IPV4, true);
+	nft_load_payload(n, NFT_PAYLOAD_NETWORK_HEADER, offset, 4, NFT_REG_1);
+	struct nftnl_expr *e = nft_expression(n, "lookup");
+	if (e == NULL)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_LOOKUP_SREG, NFT_REG_1);
+	if (nftnl_expr_set_str(e, NFTNL_EXPR_LOOKUP_SET, set) < 0)
+		n->error = -ENOMEM;
+	nft_append(n, e);
+}
+
+void nft_match_destination_range(struct nft *n, const char *set)
+{
+	nft_match_range(n, set, IPV4_DESTINATION_AT);
+}
+
+void nft_match_source_range(struct nft *n, const char *set)
+{
+	nft_match_range(n, set, IPV4_SOURCE_AT);
 }
 
 void nft_match_destination_ports(struct nft *n, uint16_t first, uint16_t last)
@@ -265,20 +292,38 @@ void nft_do_prohibit(struct nft *n)
 	nft_do_reject(n, NFT_REJECT_ICMPX_UNREACH, ICMP_PROHIBITED_CODE);
 }
 
-void nft_do_tproxy(struct nft *n, uint16_t port)
+static void nft_load_value(struct nft *n, const void *value, uint32_t bytes, uint32_t reg)
+{
+	struct nftnl_expr *e = nft_expression(n, "immediate");
+	if (e == NULL)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_IMM_DREG, reg);
+	if (nftnl_expr_set(e, NFTNL_EXPR_IMM_DATA, value, bytes) < 0)
+		n->error = -ENOMEM;
+	nft_append(n, e);
+}
+
+void nft_do_tproxy(struct nft *n, const struct address *address, uint16_t port)
 {
 	uint16_t port_be = htons(port);
-	struct nftnl_expr *load = nft_expression(n, "immediate");
+	nft_load_value(n, address->bytes, 4, NFT_REG_1);
+	nft_load_value(n, &port_be, sizeof(port_be), NFT_REG_2);
 	struct nftnl_expr *e = nft_expression(n, "tproxy");
-	if (load != NULL) {
-		nftnl_expr_set_u32(load, NFTNL_EXPR_IMM_DREG, NFT_REG_1);
-		if (nftnl_expr_set(load, NFTNL_EXPR_IMM_DATA, &port_be, sizeof(port_be)) < 0)
-			n->error = -ENOMEM;
-		nft_append(n, load);
-	}
 	if (e == NULL)
 		return;
 	nftnl_expr_set_u32(e, NFTNL_EXPR_TPROXY_FAMILY, NFPROTO_IPV4);
-	nftnl_expr_set_u32(e, NFTNL_EXPR_TPROXY_REG_PORT, NFT_REG_1);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_TPROXY_REG_ADDR, NFT_REG_1);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_TPROXY_REG_PORT, NFT_REG_2);
+	nft_append(n, e);
+}
+
+void nft_do_mark(struct nft *n, uint32_t mark)
+{
+	nft_load_value(n, &mark, sizeof(mark), NFT_REG_1);
+	struct nftnl_expr *e = nft_expression(n, "meta");
+	if (e == NULL)
+		return;
+	nftnl_expr_set_u32(e, NFTNL_EXPR_META_KEY, NFT_META_MARK);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_META_SREG, NFT_REG_1);
 	nft_append(n, e);
 }

@@ -15,11 +15,11 @@
 #include <linux/netfilter_ipv4.h>
 
 #define CHAIN_CAPTURE "capture"
-#define CAPTURE_PORT  3129
 
 static int probe_filter(struct failure *why)
 {
-	const struct ruleset_doors doors = {.service = address_plan_service()};
+	const struct ruleset_doors doors = {
+		.service = address_plan_service(), .synthetic = address_plan_synthetic()};
 	struct nft *n = NULL;
 	int r = nft_open(RULESET_TABLE, &n, why);
 	if (r == 0)
@@ -32,7 +32,8 @@ static int probe_cable(struct failure *why)
 {
 	struct gateway *g;
 	struct address_slot slot;
-	int r = gateway_open(1, &g, why);
+	const struct gateway_options options = {.workers = 1};
+	int r = gateway_open(&options, &g, why);
 	if (r < 0)
 		return r;
 	auto_fd sandbox = -1;
@@ -55,6 +56,7 @@ static int probe_guard(struct failure *why)
 
 static int probe_tproxy(struct failure *why)
 {
+	const struct address loopback = {.family = 4, .bytes = {127, 0, 0, 1}};
 	const struct nft_hook capture = {NF_INET_PRE_ROUTING, NF_IP_PRI_MANGLE, false};
 	struct nft *n = NULL;
 	int r = nft_open("eclusa-probe", &n, why);
@@ -65,7 +67,7 @@ static int probe_tproxy(struct failure *why)
 	nft_rule_begin(n, CHAIN_CAPTURE);
 	nft_match_meta_u8(n, NFT_META_NFPROTO, NFPROTO_IPV4, true);
 	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_TCP, true);
-	nft_do_tproxy(n, CAPTURE_PORT);
+	nft_do_tproxy(n, &loopback, ADDRESS_PLAN_TRANSPARENT_PORT);
 	nft_rule_end(n);
 	r = nft_commit(n, why);
 	nft_close(n);

@@ -21,6 +21,7 @@
 #define SET_REFUSALS    "refusals"
 #define SET_CONNECTIONS "connections"
 #define SET_QUESTIONS   "questions"
+#define SET_CAPTURED    "captured"
 #define CHAIN_REFUSE    "refuse"
 
 /** Ports of the service address where a TCP listener is. */
@@ -59,6 +60,60 @@ static enum packet_class ruleset_class_of(enum address_class class)
 		break;
 	}
 	return PACKET_SPECIAL;
+}
+
+static uint32_t host_order(const uint8_t b[static 4])
+{
+	return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+static void network_order(uint32_t value, uint8_t ret[static 4])
+{
+	const uint8_t bytes[4] = {(uint8_t)(value >> 24), (uint8_t)(value >> 16),
+		(uint8_t)(value >> 8), (uint8_t)value};
+	memcpy(ret, bytes, sizeof(bytes));
+}
+
+static int compare_prefixes(const void *a, const void *b)
+{
+	const struct cidr *one = a;
+	const struct cidr *other = b;
+	return memcmp(one->base.bytes, other->base.bytes, 4);
+}
+
+static uint32_t last_of(const struct cidr *c)
+{
+	uint32_t rest = c->bits >= 32 ? 0 : UINT32_MAX >> c->bits;
+	return host_order(c->base.bytes) | rest;
+}
+
+/** Captured prefixes as ranges that don't overlap. @return 0, -EINVAL, -ENOMEM. */
+static int ruleset_capture_set(struct nft *n, const struct ruleset_doors *doors)
+{
+	size_t count = doors->captured_count + 1;
+	auto_free struct cidr *all = calloc(count, sizeof(*all));
+	if (all == NULL)
+		return -ENOMEM;
+	all[0] = doors->synthetic;
+	if (doors->captured_count > 0)
+		memcpy(all + 1, doors->captured, doors->captured_count * sizeof(*all));
+	for (size_t i = 0; i < count; i++) {
+		if (all[i].base.family != 4 || all[i].bits > 32)
+			return -EINVAL;
+	}
+	qsort(all, count, sizeof(*all), compare_prefixes);
+	nft_add_range_set(n, SET_CAPTURED);
+	for (size_t i = 0; i < count;) {
+		uint32_t first = host_order(all[i].base.bytes);
+		uint32_t last = last_of(&all[i]);
+		for (i++; i < count && host_order(all[i].base.bytes) <= last; i++)
+			last = last_of(&all[i]) > last ? last_of(&all[i]) : last;
+		struct nft_range range;
+		network_order(first, range.first);
+		network_order(last, range.last);
+		nft_add_range(n, SET_CAPTURED, &range);
+	}
+	return 0;
 }
 
 static void ruleset_sets(struct nft *n)
@@ -191,6 +246,29 @@ static void ruleset_questions(struct nft *n, const struct cidr *service)
 	nft_rule_end(n);
 }
 
+/** @flags and @value: of SYN, FIN, RST and ACK; @limited: a new connection. */
+static void ruleset_capture_if(
+	struct nft *n, const struct address *to, uint8_t flags, uint8_t value, bool limited)
+{
+	nft_rule_begin(n, "prerouting");
+	nft_match_destination_range(n, SET_CAPTURED);
+	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_TCP, true);
+	nft_match_tcp_flags(n, flags, value);
+	if (limited)
+		nft_match_set(n, SET_CONNECTIONS, true);
+	nft_do_tproxy(n, to, ADDRESS_PLAN_TRANSPARENT_PORT);
+	nft_do_mark(n, RULESET_CAPTURE_MARK);
+	nft_do_accept(n);
+	nft_rule_end(n);
+}
+
+/** The transparent door: TCP that is meant for addresses that stand for names, or that ip: rules open. */
+static void ruleset_capture(struct nft *n, const struct address *to)
+{
+	ruleset_capture_if(n, to, TH_FIN | TH_SYN | TH_RST | TH_ACK, TH_SYN, true);
+	ruleset_capture_if(n, to, TH_SYN, 0, false);
+}
+
 static void ruleset_goto_class(struct nft *n, const struct cidr *prefix, enum packet_class class)
 {
 	nft_rule_begin(n, "prerouting");
@@ -199,8 +277,8 @@ static void ruleset_goto_class(struct nft *n, const struct cidr *prefix, enum pa
 	nft_rule_end(n);
 }
 
-/** Everything else is refused; what it was aimed at only decides where it is counted. */
-static void ruleset_destinations(struct nft *n, const struct cidr *service)
+/** Nothing that a range around it opens. */
+static void ruleset_elsewhere(struct nft *n, const struct cidr *service)
 {
 	nft_rule_begin(n, "prerouting");
 	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_UDP, true);
@@ -208,6 +286,11 @@ static void ruleset_destinations(struct nft *n, const struct cidr *service)
 	nft_rule_end(n);
 
 	ruleset_goto_class(n, service, PACKET_SERVICE);
+}
+
+/** Everything else is refused; what it was aimed at only decides where it is counted. */
+static void ruleset_destinations(struct nft *n)
+{
 	size_t count;
 	const struct address_range *ranges = address_ranges(&count);
 	for (size_t i = 0; i < count; i++) {
@@ -230,7 +313,7 @@ static void ruleset_replies(struct nft *n, const struct cidr *service)
 		nft_rule_end(n);
 
 		nft_rule_begin(n, "output");
-		nft_match_source(n, &service->base);
+		nft_match_source(n, service);
 		nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_TCP, true);
 		nft_match_source_port(n, tcp_ports[i]);
 		nft_do_accept(n);
@@ -243,9 +326,26 @@ static void ruleset_replies(struct nft *n, const struct cidr *service)
 	nft_rule_end(n);
 
 	nft_rule_begin(n, "output");
-	nft_match_source(n, &service->base);
+	nft_match_source(n, service);
 	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_UDP, true);
 	nft_match_source_port(n, ADDRESS_PLAN_DNS_PORT);
+	nft_do_accept(n);
+	nft_rule_end(n);
+}
+
+/** Captured connections go in and answer in the name of whom they were meant for. */
+static void ruleset_captured(struct nft *n)
+{
+	nft_rule_begin(n, "input");
+	nft_match_set(n, SET_SANDBOXES, true);
+	nft_match_meta_u32(n, NFT_META_MARK, RULESET_CAPTURE_MARK);
+	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_TCP, true);
+	nft_do_accept(n);
+	nft_rule_end(n);
+
+	nft_rule_begin(n, "output");
+	nft_match_source_range(n, SET_CAPTURED);
+	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_TCP, true);
 	nft_do_accept(n);
 	nft_rule_end(n);
 }
@@ -272,6 +372,9 @@ int ruleset_load(struct nft *n, const struct ruleset_doors *doors, struct failur
 {
 	const struct cidr service = {.base = doors->service, .bits = 32};
 	nft_add_table(n, false);
+	int r = ruleset_capture_set(n, doors);
+	if (r < 0)
+		return failure_errno(why, r, "captured addresses");
 	ruleset_sets(n);
 	ruleset_chains(n);
 	ruleset_refusal(n);
@@ -279,8 +382,11 @@ int ruleset_load(struct nft *n, const struct ruleset_doors *doors, struct failur
 	for (size_t i = 0; i < array_size(tcp_ports); i++)
 		ruleset_service(n, &service, tcp_ports[i]);
 	ruleset_questions(n, &service);
-	ruleset_destinations(n, &service);
+	ruleset_elsewhere(n, &service);
+	ruleset_capture(n, &doors->transparent);
+	ruleset_destinations(n);
 	ruleset_replies(n, &service);
+	ruleset_captured(n);
 	ruleset_refusals_leave(n);
 	return nft_commit(n, why);
 }

@@ -29,6 +29,10 @@
 /** Where the proxy listens, and what leads there. */
 struct ruleset_doors {
 	struct address service;
+	struct cidr synthetic;       /* TCP to it is captured, */
+	const struct cidr *captured; /* and TCP to these: IPv4, may overlap */
+	size_t captured_count;
+	struct address transparent; /* where captured connections are accepted */
 };
 
 /**

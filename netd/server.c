@@ -81,7 +81,12 @@ static int server_start(
 			return r;
 	}
 	fault_point("netd-guard");
-	int r = gateway_open(start->workers, &s->gateway, why);
+	const struct gateway_options options = {.workers = start->workers,
+		.captured = start->captured,
+		.captured_count = start->captured_count};
+	if (start->captured_count > MESSAGE_CAPTURED_MAX)
+		return failure_set(why, -EINVAL, "malformed start message");
+	int r = gateway_open(&options, &s->gateway, why);
 	if (r < 0)
 		return r;
 	return server_tell_proxy(s, why);

@@ -33,3 +33,11 @@ const struct rule *policy_rule_opening(
 	}
 	return NULL;
 }
+
+void policy_asked_by_address(const struct profile *p, policy_visit_prefix *visit, void *arg)
+{
+	for (size_t i = 0; i < p->rule_count; i++) {
+		if (p->rules[i]->rule.allow && p->rules[i]->kind == PATTERN_ADDRESS)
+			visit(&p->rules[i]->prefix, arg);
+	}
+}

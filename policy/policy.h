@@ -207,6 +207,10 @@ typedef void policy_visit_opened(
 	const struct cidr *prefix, uint16_t port_first, uint16_t port_last, void *arg);
 void policy_opened(const struct policy *p, policy_visit_opened *visit, void *arg);
 
+/** Call @visit for every prefix of a profile's ip: rules that allow something, also twice: whoever asks for an address of it is let in. */
+typedef void policy_visit_prefix(const struct cidr *prefix, void *arg);
+void policy_asked_by_address(const struct profile *p, policy_visit_prefix *visit, void *arg);
+
 /**
  * The narrowest rule text that would admit the question, as `--allow` takes it: "h:8443 POST /v1/x". @nearest: the allow rule
  * for the same host that came nearest, whose addr= the host needs as well; or NULL. Empty where no rule can (a method in lower

@@ -68,6 +68,8 @@ enum flow_progress flow_judge_tunnel(struct flow *f, const struct http1_request 
 	buf_consume(&f->client->in, len);
 	f->scan = (struct http1_scan){0};
 	f->head_begun = false;
+	if (f->door == FLOW_DOOR_TRANSPARENT)
+		return flow_capture_judged(f);
 	return flow_commit(f, &f->connect_record);
 }
 

@@ -35,16 +35,19 @@ static const struct flow_table table[] = {
 			BIT(FLOW_ESTABLISH) | BIT(FLOW_SOCKS) | ENDS},
 	[FLOW_SOCKS] = {flow_step_socks, flow_socks_expired, LIMIT(header_ms), true, false,
 		BIT(FLOW_COMMIT) | BIT(FLOW_RESOLVE) | ENDS},
+	[FLOW_CAPTURE] = {flow_step_capture, flow_capture_expired, LIMIT(header_ms), true, false,
+		BIT(FLOW_HELLO) | BIT(FLOW_SPLICE_HELLO) | BIT(FLOW_REQUEST) | BIT(FLOW_COMMIT) |
+			BIT(FLOW_RESOLVE) | ENDS},
 	[FLOW_COMMIT] = {flow_step_commit, flow_commit_expired, LIMIT(commit_ms), false, false,
-		BIT(FLOW_RESOLVE) | BIT(FLOW_EXCHANGE) | ENDS},
+		BIT(FLOW_RESOLVE) | BIT(FLOW_EXCHANGE) | BIT(FLOW_LEAF) | ENDS},
 	[FLOW_RESOLVE] = {flow_step_resolve, over_expired, NO_DEADLINE, false, false,
-		BIT(FLOW_ESTABLISH) | BIT(FLOW_DIAL) | ENDS},
+		BIT(FLOW_ESTABLISH) | BIT(FLOW_DIAL) | BIT(FLOW_LEAF) | ENDS},
 	[FLOW_ESTABLISH] = {flow_step_establish, over_expired, LIMIT(handshake_ms), false, false,
 		BIT(FLOW_HELLO) | BIT(FLOW_SPLICE_HELLO) | BIT(FLOW_PASSAGE) | ENDS},
 	[FLOW_HELLO] = {flow_step_hello, hello_expired, LIMIT(handshake_ms), true, false,
-		BIT(FLOW_DIAL) | BIT(FLOW_REQUEST) | ENDS},
+		BIT(FLOW_DIAL) | BIT(FLOW_REQUEST) | BIT(FLOW_COMMIT) | BIT(FLOW_RESOLVE) | ENDS},
 	[FLOW_SPLICE_HELLO] = {flow_step_splice_hello, hello_expired, LIMIT(handshake_ms), true,
-		false, BIT(FLOW_DIAL) | ENDS},
+		false, BIT(FLOW_DIAL) | BIT(FLOW_COMMIT) | BIT(FLOW_RESOLVE) | ENDS},
 	[FLOW_DIAL] = {flow_step_dial, dial_expired, LIMIT(dial_ms), false, false,
 		BIT(FLOW_UPSTREAM_TLS) | BIT(FLOW_EXCHANGE) | BIT(FLOW_LEAF) |
 			BIT(FLOW_SPLICE_ANSWER) | BIT(FLOW_PASSAGE) | BIT(FLOW_ESTABLISH) |
@@ -334,13 +337,20 @@ static bool is_idle(const struct flow *f)
 		buf_len(&f->client->in) == 0 && buf_len(&f->client->out) == 0;
 }
 
+/** It may be about to ask policy for the first time, or anew. */
+static bool asks(const struct flow *f)
+{
+	return f->state == FLOW_HEAD || f->state == FLOW_SOCKS || f->state == FLOW_CAPTURE ||
+		f->state == FLOW_REQUEST;
+}
+
 static void flow_turn(struct flow *f, enum flow_progress progress)
 {
 	unsigned steps = 0;
 	while (f->state != FLOW_OVER && (progress == FLOW_AGAIN || f->again) &&
 		steps++ < FLOW_TURN_STEPS) {
 		f->again = false;
-		if (f->state == FLOW_HEAD || f->state == FLOW_SOCKS || f->state == FLOW_REQUEST)
+		if (asks(f))
 			flow_adopt(f); /* a request has one policy, a connection may have more */
 		progress = table[f->state].step(f);
 	}
@@ -416,6 +426,11 @@ static struct flow *flow_new(
 	w->flows++;
 	metrics_add(w->metrics, METRICS_ACCEPTED, 1);
 	flow_deadline(f, w->limits.header_ms);
+	f->door = ends->door;
+	if (f->door == FLOW_DOOR_TRANSPARENT) {
+		f->state = FLOW_CAPTURE;
+		flow_capture_aim(f);
+	}
 	return f;
 }
 
@@ -435,7 +450,7 @@ void flow_start_refused(struct worker *w, struct sandbox *s, int fd, const struc
 		.message = "this sandbox has as many connections as it may have"};
 	f->running = true;
 	(void)stream_fill(f->client); /* what is left unread turns the end into a reset */
-	if (flow_is_socks(f))
+	if (f->door == FLOW_DOOR_EXPLICIT && flow_is_socks(f))
 		f->door = FLOW_DOOR_SOCKS;
 	(void)flow_refuse(f, &r);
 	(void)stream_flush(f->client); /* all that is offered: no room is kept for it */

@@ -4,11 +4,13 @@
  *
  *   HEAD         -> COMMIT | RESOLVE | DIAL | EXCHANGE (absolute form) | ESTABLISH (address literal) | SOCKS
  *   SOCKS        -> COMMIT | RESOLVE     a tunnel is asked for, as by CONNECT
+ *   CAPTURE      -> HELLO | SPLICE_HELLO | REQUEST (in the clear) | COMMIT | RESOLVE (tcp)   what the client says first decides
  *   COMMIT       -> RESOLVE | EXCHANGE   the disk has the decision, where the profile asks for that
- *   RESOLVE      -> ESTABLISH (new tunnel) | DIAL
+ *   RESOLVE      -> ESTABLISH (new tunnel) | DIAL | LEAF (captured, and failed: said inside of TLS)
  *   ESTABLISH    -> HELLO | SPLICE_HELLO | PASSAGE (tcp, dialled before)   200 was said
  *   HELLO        -> DIAL             the ClientHello names the tunnel's host, or nobody; or a request comes in the clear
  *   SPLICE_HELLO -> DIAL             it names the tunnel's host, and hides no other name
+ *   both, captured -> COMMIT | RESOLVE
  *   DIAL         -> UPSTREAM_TLS | EXCHANGE (plain) | LEAF (failed: said inside of the tunnel) | SPLICE_ANSWER |
  *                   PASSAGE (no TLS 1.3) | ESTABLISH (tcp) | REQUEST (a tunnel without TLS)
  *                   | VIA (another proxy is between, and is asked for the host)
@@ -33,8 +35,12 @@ struct worker;
 struct sandbox;
 struct flow;
 
-/** Where a connection came from and arrived. */
+/** Where a connection came in, as the log has it. */
+enum flow_door { FLOW_DOOR_EXPLICIT, FLOW_DOOR_SOCKS, FLOW_DOOR_TRANSPARENT, FLOW_DOOR_COUNT };
+
+/** Where a connection came from and arrived; of one that was captured that is where it was meant for. */
 struct flow_ends {
+	enum flow_door door;
 	struct address source;
 	struct address proxy;
 	uint16_t source_port;

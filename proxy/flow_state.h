@@ -16,12 +16,10 @@
 #define FLOW_ID_BYTES     64
 #define FLOW_DETAIL_BYTES 256
 
-/** Where a connection came in, as the log has it. */
-enum flow_door { FLOW_DOOR_EXPLICIT, FLOW_DOOR_SOCKS, FLOW_DOOR_COUNT };
-
 enum flow_state {
 	FLOW_HEAD,
 	FLOW_SOCKS,
+	FLOW_CAPTURE,
 	FLOW_COMMIT,
 	FLOW_RESOLVE,
 	FLOW_ESTABLISH,
@@ -94,10 +92,13 @@ struct flow {
 	bool served;     /* upstream has answered a request before */
 
 	enum flow_door door;
-	bool spoken;                     /* the first bytes came: what the client speaks is known */
-	enum socks_stage socks;          /* of FLOW_DOOR_SOCKS: what its client waits for */
-	bool tunnel;                     /* CONNECT was allowed, by HTTP or SOCKS */
-	enum policy_transport transport; /* what the tunnel carries */
+	bool spoken;        /* the first bytes came: what the client speaks is known */
+	size_t opening_len; /* of FLOW_DOOR_TRANSPARENT: bytes that were looked at */
+	char question
+		[SYNTHETIC_REQUEST_BYTES]; /* id of the question for the name; empty: of none */
+	enum socks_stage socks;            /* of FLOW_DOOR_SOCKS: what its client waits for */
+	bool tunnel;                       /* CONNECT was allowed, by HTTP or SOCKS */
+	enum policy_transport transport;   /* what the tunnel carries */
 	bool open; /* and requests can come: TLS towards the client stands, or there is none */
 	bool head_begun;
 	uint32_t lingered; /* bytes thrown away after the last word */
@@ -218,6 +219,20 @@ enum flow_progress flow_step_socks(struct flow *f);
 enum flow_progress flow_socks_expired(struct flow *f);
 /** A refusal, in the words of SOCKS. */
 int flow_socks_refuse(struct flow *f, const struct refusal *r);
+
+/* transparent.c */
+/** Of a captured connection: what it is about. */
+void flow_capture_aim(struct flow *f);
+enum flow_progress flow_step_capture(struct flow *f);
+enum flow_progress flow_capture_expired(struct flow *f);
+/** A tunnel that was captured is allowed: its hello is judged next, if it has one. */
+enum flow_progress flow_capture_judged(struct flow *f);
+/** @usual, or what says that the name belongs to another address than the one that was asked for. */
+enum reason flow_mismatch(const struct flow *f, enum reason usual);
+/** The first bytes of a tunnel may pass: find its host, or dial it where that was done before the client spoke. */
+enum flow_progress flow_tunnel_heard(struct flow *f);
+/** A refusal, to a client of which nothing but the first bytes is known: an alert of TLS, or a reset. */
+int flow_capture_refuse(struct flow *f, const struct refusal *r);
 
 /* inspect.c */
 enum flow_progress flow_step_head(struct flow *f);

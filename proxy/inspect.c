@@ -44,7 +44,7 @@ static struct record_words raw_words(struct slice in)
 enum flow_progress flow_refuse_head(struct flow *f, const struct http_fault *why)
 {
 	struct record_words words = raw_words(buf_slice(&f->client->in));
-	if (f->tunnel) { /* the host is known there */
+	if (f->open) { /* the host is known there */
 		words.path = words.host;
 		words.host = (struct slice){0};
 	}
@@ -259,6 +259,7 @@ static int describe_request(struct flow *f, bool same)
 		has_query = slice_split(words.path, '?', &before, &query);
 	words.path = before; /* a query's value never enters the log */
 	record_start(&f->request_record, false);
+	record_continue(f, &f->request_record);
 	record_describe(&f->request_record, &words);
 	f->request_record.has_query = has_query;
 	f->request_record.query_bytes = query.len;
@@ -288,8 +289,10 @@ static enum flow_progress judge_request(struct flow *f)
 		return refuse_request(
 			f, REASON_DENY_PROTOCOL, 0, "CONNECT inside of a tunnel", NULL);
 	if (!same && f->open)
-		return refuse_request(f, REASON_DENY_HOST_MISMATCH, 0,
-			"the request names another host than the tunnel", NULL);
+		return refuse_request(f,
+			f->tunnel ? REASON_DENY_HOST_MISMATCH
+				  : flow_mismatch(f, REASON_DENY_HOST_MISMATCH),
+			421, "the request names another host than the tunnel", NULL);
 	if (bad != 0)
 		return refuse_target(f, bad);
 	bool asterisk = r->form == HTTP1_FORM_ASTERISK;

@@ -1,5 +1,5 @@
 /*
- * The explicit door: accept, know the sandbox, begin a flow. Always drains: what nobody may have
+ * The doors for connections: accept, know the sandbox, begin a flow. Always drains: what nobody may have
  * and what is over a limit is accepted and reset, so that it never fills the queue of others.
  */
 #include "proxy/flow.h"
@@ -33,9 +33,10 @@ static int ends_of(int fd, const struct sockaddr_storage *peer, struct flow_ends
 	return r;
 }
 
-static void accepted(struct worker *w, int fd, const struct sockaddr_storage *peer)
+static void accepted(
+	struct worker *w, int fd, const struct sockaddr_storage *peer, enum flow_door door)
 {
-	struct flow_ends ends;
+	struct flow_ends ends = {.door = door};
 	int on = 1;
 	struct sandbox *s = NULL;
 	if (ends_of(fd, peer, &ends) == 0)
@@ -49,6 +50,16 @@ static void accepted(struct worker *w, int fd, const struct sockaddr_storage *pe
 		flow_start_refused(w, s, fd, &ends);
 	else
 		flow_start(w, s, fd, &ends);
+}
+
+static void take_explicit(struct worker *w, int fd, const struct sockaddr_storage *peer)
+{
+	accepted(w, fd, peer, FLOW_DOOR_EXPLICIT);
+}
+
+static void take_transparent(struct worker *w, int fd, const struct sockaddr_storage *peer)
+{
+	accepted(w, fd, peer, FLOW_DOOR_TRANSPARENT);
 }
 
 /** Some descriptor; -1 if there is none, which only makes refuse_one() wait. */
@@ -95,33 +106,54 @@ void listener_accept(struct worker *w, int listener, listener_take *take)
 
 static void on_listener(uv_poll_t *poll, int status, int events)
 {
-	struct worker *w = poll->data;
+	const struct listener *l = poll->data;
 	(void)status; /* accept4() says it, too */
 	(void)events;
-	listener_accept(w, w->context->explicit_fd, accepted);
+	listener_accept(l->worker, l->fd, l->take);
+}
+
+static int watch(struct worker *w, struct listener *l, struct failure *why)
+{
+	l->worker = w;
+	l->poll.data = l;
+	if (l->fd < 0)
+		return 0;
+	int flags = fcntl(l->fd, F_GETFL);
+	if (flags < 0 || fcntl(l->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return failure_errno(why, -errno, "the listener");
+	int r = uv_poll_init(&w->loop, &l->poll, l->fd);
+	return r < 0 ? failure_set(why, r, "the listener can't be watched") : 0;
 }
 
 int listener_start(struct worker *w, struct failure *why)
 {
-	int fd = w->context->explicit_fd;
-	int flags = fcntl(fd, F_GETFL);
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		return failure_errno(why, -errno, "the listener");
+	int r = 0;
 	w->spare_fd = spare_new();
-	int r = uv_poll_init(&w->loop, &w->listener, fd);
-	w->listener.data = w;
-	return r < 0 ? failure_set(why, r, "the listener can't be watched") : 0;
+	w->listeners[WORKER_EXPLICIT] =
+		(struct listener){.fd = w->context->explicit_fd, .take = take_explicit};
+	w->listeners[WORKER_TRANSPARENT] =
+		(struct listener){.fd = w->context->transparent_fd, .take = take_transparent};
+	for (size_t i = 0; i < WORKER_LISTENERS && r == 0; i++)
+		r = watch(w, &w->listeners[i], why);
+	return r;
 }
 
 void listener_serve(struct worker *w)
 {
-	(void)uv_poll_start(
-		&w->listener, UV_READABLE, on_listener); /* open, with a callback: can't fail */
+	for (size_t i = 0; i < WORKER_LISTENERS; i++) {
+		if (w->listeners[i].fd >= 0)
+			(void)uv_poll_start(&w->listeners[i].poll, UV_READABLE,
+				on_listener); /* open, with a callback: can't fail */
+	}
 }
 
 void listener_stop(struct worker *w)
 {
-	(void)uv_poll_stop(&w->listener); /* can't fail */
-	/* The socket is super's, too, and takes no connection all the same: who comes is refused at once. */
-	(void)shutdown(w->context->explicit_fd, SHUT_RDWR); /* it is one that listens */
+	for (size_t i = 0; i < WORKER_LISTENERS; i++) {
+		if (w->listeners[i].fd < 0)
+			continue;
+		(void)uv_poll_stop(&w->listeners[i].poll); /* can't fail */
+		/* The socket is super's, too, and takes no connection all the same: who comes is refused at once. */
+		(void)shutdown(w->listeners[i].fd, SHUT_RDWR); /* it is one that listens */
+	}
 }

@@ -45,6 +45,16 @@ void record_start(struct record *r, bool connect)
 		UUID_TAIL_BYTES + 1);
 }
 
+void record_continue(struct flow *f, struct record *r)
+{
+	if (f->question[0] == '\0')
+		return;
+	(void)slice_copy(slice_of(f->question), r->request_id,
+		sizeof(r->request_id)); /* one too long is none of ours */
+	if (!r->connect)
+		f->question[0] = '\0';
+}
+
 void record_verdict(struct record *r, const struct policy_verdict *v)
 {
 	r->rule = v->rule;
@@ -188,6 +198,7 @@ static const char *tls_mode(const struct flow *f)
 static const char *const doors[] = {
 	[FLOW_DOOR_EXPLICIT] = "explicit",
 	[FLOW_DOOR_SOCKS] = "socks5",
+	[FLOW_DOOR_TRANSPARENT] = "transparent",
 };
 
 static_assert(array_size(doors) == FLOW_DOOR_COUNT, "a name for every door");

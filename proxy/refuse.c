@@ -21,6 +21,8 @@ static int refusal_write(
 	struct slice host = slice_of(f->host.name);
 	if (f->door == FLOW_DOOR_SOCKS && !f->open)
 		return flow_socks_refuse(f, r);
+	if (f->door == FLOW_DOOR_TRANSPARENT && !f->open)
+		return flow_capture_refuse(f, r);
 	struct denial d = {
 		.reason = r->reason,
 		.status = r->status,
@@ -56,11 +58,39 @@ static void refusal_record(struct flow *f, const struct refusal *r, struct recor
 	if (r->rule != NULL)
 		record->rule = r->rule;
 	record->status = r->status != 0 ? r->status : (unsigned)reason_status(r->reason);
-	if (f->door == FLOW_DOOR_SOCKS && !f->open)
-		record->status = 0; /* SOCKS has none */
+	if (f->door != FLOW_DOOR_EXPLICIT && !f->open)
+		record->status = 0; /* only HTTP has one */
 	record->bytes_in += buf_len(&f->client->out) - from;
 	if (record_close(f, record, r->message, allow) < 0)
 		refusal_unrecorded(f, r, from);
+}
+
+/** Keep the failure until the client's handshake is through and it asks: then it can be told. */
+static enum flow_progress keep_fault(struct flow *f, const struct flow_fault *fault)
+{
+	f->fault = malloc(sizeof(*f->fault));
+	if (f->fault == NULL)
+		return flow_reset(f, fault->reason, fault->detail);
+	*f->fault = *fault;
+	f->connect_record.reason = fault->reason;
+	f->connect_record.status = fault->status;
+	(void)record_close(f, &f->connect_record, fault->detail, NULL); /* has a slot: has room */
+	f->open = f->scheme == POLICY_SCHEME_HTTP;
+	return flow_move(f, f->open ? FLOW_REQUEST : FLOW_LEAF);
+}
+
+/** A captured connection's hello waits for an answer: no before the handshake would be an error without a word. */
+static enum flow_progress refuse_inside(struct flow *f, const struct refusal *r)
+{
+	struct flow_fault fault = {.reason = r->reason, .status = r->status, .error = r->error};
+	if (fault.status == 0)
+		fault.status = (unsigned)reason_status(r->reason);
+	if (r->message != NULL)
+		(void)slice_copy(slice_part(slice_of(r->message), 0, sizeof(fault.detail) - 1),
+			fault.detail, sizeof(fault.detail));
+	if (r->rule != NULL)
+		f->connect_record.rule = r->rule;
+	return keep_fault(f, &fault);
 }
 
 enum flow_progress flow_refuse(struct flow *f, const struct refusal *r)
@@ -69,6 +99,8 @@ enum flow_progress flow_refuse(struct flow *f, const struct refusal *r)
 	size_t from = buf_len(&f->client->out);
 	struct record *record = flow_record(f);
 	uint64_t passed = record != NULL ? record->bytes_in : 0;
+	if (f->door == FLOW_DOOR_TRANSPARENT && f->tunnel && !f->open && f->client->tls != NULL)
+		return refuse_inside(f, r);
 	flow_uncount_unsent(f);
 	if (record != NULL)
 		record->bytes_in =
@@ -121,20 +153,6 @@ enum flow_progress flow_refuse_silently(struct flow *f, enum reason reason, cons
 		(void)record_close(f, record, detail, NULL);
 	}
 	return flow_move(f, FLOW_LINGER);
-}
-
-/** Keep the failure until the client's handshake is through and it asks: then it can be told. */
-static enum flow_progress keep_fault(struct flow *f, const struct flow_fault *fault)
-{
-	f->fault = malloc(sizeof(*f->fault));
-	if (f->fault == NULL)
-		return flow_reset(f, fault->reason, fault->detail);
-	*f->fault = *fault;
-	f->connect_record.reason = fault->reason;
-	f->connect_record.status = fault->status;
-	(void)record_close(f, &f->connect_record, fault->detail, NULL); /* has a slot: has room */
-	f->open = f->scheme == POLICY_SCHEME_HTTP;
-	return flow_move(f, f->open ? FLOW_REQUEST : FLOW_LEAF);
 }
 
 enum flow_progress flow_upstream_failed(struct flow *f, const struct flow_fault *fault)

@@ -47,7 +47,8 @@ static bool hello_admitted(struct flow *f, const struct hello *hello, struct hel
 		*ret = (struct hello_denial){REASON_DENY_NO_SNI, TLS_ALERT_UNRECOGNIZED_NAME,
 			"the ClientHello names no host"};
 	else if (hello->has_name && !host_equal(&hello->name, &f->host))
-		*ret = (struct hello_denial){REASON_DENY_SNI_MISMATCH, TLS_ALERT_UNRECOGNIZED_NAME,
+		*ret = (struct hello_denial){flow_mismatch(f, REASON_DENY_SNI_MISMATCH),
+			TLS_ALERT_UNRECOGNIZED_NAME,
 			"the ClientHello does not name the tunnel's host"};
 	else
 		return true;
@@ -77,7 +78,7 @@ enum flow_progress flow_step_splice_hello(struct flow *f)
 			return refuse_hello(f, &denial);
 		p->hello_len = hello.len;
 		p->may_retry = hello.tls13;
-		return flow_move(f, FLOW_DIAL);
+		return flow_tunnel_heard(f);
 	case HELLO_MALFORMED:
 		return refuse_hello(f, &denial);
 	case HELLO_NOT_TLS:

@@ -9,6 +9,8 @@
 static int establish(struct flow *f)
 {
 	struct buf *out = &f->client->out;
+	if (f->door == FLOW_DOOR_TRANSPARENT)
+		return 0; /* it asked for none */
 	if (f->door == FLOW_DOOR_SOCKS)
 		return socks_write_reply(SOCKS_STAGE_REQUEST, SOCKS_SUCCEEDED, out);
 	return buf_append_text(out, ESTABLISHED);
@@ -65,7 +67,7 @@ static enum flow_progress begin_plain(struct flow *f)
 	struct policy_verdict v;
 	if (!flow_take_scheme(f, POLICY_SCHEME_HTTP, &v))
 		return refuse_noise(f);
-	return flow_move(f, FLOW_DIAL);
+	return flow_tunnel_heard(f);
 }
 
 enum flow_progress flow_not_tls(struct flow *f)
@@ -121,7 +123,7 @@ static enum flow_progress hello_refused(struct flow *f, enum reason reason, cons
 static enum flow_progress hello_named(struct flow *f)
 {
 	if (tls_session_offers_http1(f->client->tls))
-		return flow_move(f, FLOW_DIAL);
+		return flow_tunnel_heard(f);
 	tls_session_refuse_protocol(f->client->tls);
 	return hello_refused(f, REASON_DENY_PROTOCOL,
 		"the client offers protocols by ALPN, and HTTP/1.1, which this proxy speaks, is none of them");
@@ -130,9 +132,15 @@ static enum flow_progress hello_named(struct flow *f)
 static enum flow_progress hello_judge(struct flow *f)
 {
 	struct host name;
+	enum reason reason = flow_mismatch(f, REASON_DENY_SNI_MISMATCH);
+	const char *detail = "the ClientHello does not name the tunnel's host";
 	switch (tls_session_hello(f->client->tls, &name)) {
 	case TLS_HELLO_NO_NAME: /* the CONNECT target stands for it */
-		return hello_named(f);
+		if (f->door != FLOW_DOOR_TRANSPARENT || f->host.kind == HOST_ADDRESS)
+			return hello_named(f);
+		reason = REASON_DENY_NO_SNI;
+		detail = "the ClientHello names no host";
+		break;
 	case TLS_HELLO_NAME:
 		if (host_equal(&name, &f->host))
 			return hello_named(f);
@@ -143,8 +151,7 @@ static enum flow_progress hello_judge(struct flow *f)
 		break;
 	}
 	tls_session_refuse(f->client->tls);
-	return hello_refused(
-		f, REASON_DENY_SNI_MISMATCH, "the ClientHello does not name the tunnel's host");
+	return hello_refused(f, reason, detail);
 }
 
 static enum flow_progress handshake_failed(struct flow *f)

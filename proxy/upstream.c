@@ -22,7 +22,8 @@ static enum flow_progress fail(
 /** Next, with the way open: a new tunnel for TLS is told so first, everything else connects. */
 static enum flow_progress admitted(struct flow *f)
 {
-	bool first = f->tunnel && !f->open && f->transport != POLICY_TCP;
+	bool first = f->tunnel && !f->open && f->transport != POLICY_TCP &&
+		f->door != FLOW_DOOR_TRANSPARENT;
 	return flow_move(f, first ? FLOW_ESTABLISH : FLOW_DIAL);
 }
 

@@ -2,6 +2,7 @@
 #ifndef ECLUSA_PROXY_WORKER_STATE_H
 #define ECLUSA_PROXY_WORKER_STATE_H
 
+#include "proxy/flow.h"
 #include "proxy/guard.h"
 #include "proxy/http1.h"
 #include "proxy/ident.h"
@@ -14,13 +15,28 @@
 #include "proxy/tls.h"
 #include "proxy/worker.h"
 
+struct worker;
+
+/** Whom accepted connections are given to; each descriptor is taken over. */
+typedef void listener_take(struct worker *w, int fd, const struct sockaddr_storage *peer);
+
+/** A door, and its socket. */
+struct listener {
+	struct worker *worker;
+	uv_poll_t poll;
+	int fd; /* borrowed; -1: there is none */
+	listener_take *take;
+};
+
+enum { WORKER_EXPLICIT, WORKER_TRANSPARENT, WORKER_LISTENERS };
+
 struct worker {
 	const struct worker_context *context;
 	struct metrics *metrics;
 	struct limits limits;
 	uv_loop_t loop;
 	uv_poll_t channel;
-	uv_poll_t listener;
+	struct listener listeners[WORKER_LISTENERS];
 	uv_poll_t commits;
 	uv_idle_t turns;   /* runs while flows are ready */
 	uv_timer_t expiry; /* of rules in force */
@@ -55,12 +71,11 @@ struct worker {
 
 /** Hear of the disk: commit.c. */
 int commit_start(struct worker *w, struct failure *why);
-/** Have the explicit listener ready; then, once the sandboxes are known, accept what waits there. */
+/** Have the listeners ready; then, once the sandboxes are known, accept what waits there. */
 int listener_start(struct worker *w, struct failure *why);
 void listener_serve(struct worker *w);
 void listener_stop(struct worker *w);
-/** Accept what waits there, up to LISTENER_TURN_ACCEPTS; each descriptor is taken over. Without descriptors they are reset. */
-typedef void listener_take(struct worker *w, int fd, const struct sockaddr_storage *peer);
+/** Accept what waits there, up to LISTENER_TURN_ACCEPTS. Without descriptors they are reset. */
 void listener_accept(struct worker *w, int listener, listener_take *take);
 /** Close so that the peer gets a reset. */
 void listener_reset(int fd);

@@ -168,6 +168,31 @@ static int network_open_rules(
 	return 0;
 }
 
+static void network_visit_captured(const struct cidr *prefix, void *arg)
+{
+	struct network_parts *parts = arg;
+	struct message_netd_start *m = &parts->netd;
+	if (prefix->base.family != 4)
+		return; /* a sandbox has no IPv6 */
+	if (m->captured_count < MESSAGE_CAPTURED_MAX)
+		m->captured[m->captured_count++] = *prefix;
+	else
+		parts->too_many = true;
+}
+
+/** Addresses by which a client that knows no proxy may ask: the gateway hands such connections to it. */
+static int network_capture(
+	const struct network_options *options, struct network_parts *parts, struct failure *why)
+{
+	if (options->rules == NULL)
+		return 0;
+	policy_asked_by_address(options->rules, network_visit_captured, parts);
+	if (parts->too_many)
+		return failure_set(
+			why, -E2BIG, "the policy has more than %d ip: rules", MESSAGE_CAPTURED_MAX);
+	return 0;
+}
+
 /** netd's two messages: it builds the gateway while we go on. */
 static int network_send_netd(struct network *n, const struct network_options *options,
 	struct network_parts *parts, struct failure *why)
@@ -179,6 +204,8 @@ static int network_send_netd(struct network *n, const struct network_options *op
 		r = n->proxy_uid_lock = uids_claim(&n->proxy_uid, why);
 	if (r >= 0 && options->root)
 		r = network_open_rules(options, parts, why);
+	if (r >= 0)
+		r = network_capture(options, parts, why);
 	if (r < 0)
 		return r;
 	parts->netd.header.kind = MESSAGE_NETD_START;

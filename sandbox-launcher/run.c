@@ -55,6 +55,7 @@ static int start_network(struct run *run, struct failure *why)
 	const struct network_options options = {
 		.sandbox_id = run->result->id,
 		.profile = profile_name(run->plan.profile),
+		.rules = run->plan.profile,
 		.bundle = buf_slice(&run->plan.bundle),
 		.root = run->plan.root,
 		.upstream_ca = run->spec->upstream_ca,

@@ -9,6 +9,7 @@ import signal
 import socket
 import struct
 import subprocess
+import threading
 import time
 
 import pytest
@@ -16,7 +17,7 @@ import pytest
 from lab.eclusa import USER_UID
 from lab.events import wait_until
 from lab.namespaces import Namespace
-from lab.netd import NETD, WATCHDOG_S, Netd, check, libc, opened_entry
+from lab.netd import NETD, WATCHDOG_S, Netd, captured_entry, check, libc, opened_entry
 
 FAULTS = ["netd-started", "netd-guard", "netd-gateway", "netd-rules", "netd-listeners", "netd-namespace",
           "netd-link", "netd-element", "netd-granted"]
@@ -35,7 +36,7 @@ REFUSED = [  # address, class; {service} and its neighbours are filled in
     ("100.100.100.200", "metadata"),
     ("168.63.129.16", "metadata"),
     ("169.254.1.1", "link-local"),
-    ("198.18.0.5", "special"),
+    ("198.20.0.5", "public"),
     ("203.0.113.10", "special"),
     ("0.0.0.1", "special"),
     ("240.0.0.1", "special"),
@@ -228,6 +229,98 @@ def test_every_door_is_steered_alike(who):
         for doors in (netd.listeners, netd.dns_udp, netd.dns_tcp):
             assert select.select(doors, [], [], WATCHDOG_S)[0] == [doors[own]]
         sandbox.close()
+
+
+CAPTURED = ["198.18.0.5", "198.18.0.0", "198.19.255.255", "1.2.3.0", "1.2.3.255", "10.20.0.5", "169.254.169.254", "9.9.9.9", "9.9.9.10"]
+NOT_CAPTURED = [("198.17.255.255", "public"), ("198.20.0.0", "public"), ("1.2.2.255", "public"), ("1.2.4.0", "public"),
+                ("10.20.0.4", "private"), ("169.254.169.253", "link-local"), ("9.9.9.11", "public")]
+
+
+@pytest.fixture
+def capturing(who):
+    """A gateway with ranges that ip: rules opened; some of them overlap."""
+    ranges = [captured_entry("1.2.3.128", 25), captured_entry("1.2.3.0", 24), captured_entry("10.20.0.5", 32),
+              captured_entry("169.254.169.254", 32), captured_entry("9.9.9.8", 31), captured_entry("9.9.9.10", 32),
+              captured_entry("1.2.3.7", 32)]
+    with Netd(uid=who, workers=3, captured=ranges) as netd:
+        netd.accept_listeners()
+        yield netd
+
+
+def test_captured_connections_come_to_the_sandboxs_worker_and_tell_whom_they_meant(capturing):
+    sandbox = capturing.lease()
+    own = (int.from_bytes(socket.inet_aton(sandbox.address), "big") >> 1) % 3
+    for address in CAPTURED:
+        for port in (22, 443, 65535):
+            assert sandbox.inside(connect, address, port)[0] == 0, address
+            ready = select.select(capturing.transparent, [], [], WATCHDOG_S)[0]
+            assert ready == [capturing.transparent[own]]
+            accepted, (peer, _) = ready[0].accept()
+            assert (accepted.getsockname(), peer) == ((address, port), sandbox.address)
+            accepted.close()
+    assert set(capturing.counters().values()) == {0}
+    for address, kind in NOT_CAPTURED:
+        before = capturing.counters()[kind]
+        assert sandbox.inside(connect, address, 443)[0] == errno.ECONNREFUSED, address
+        assert capturing.counters()[kind] == before + 1, address
+    assert select.select(capturing.transparent, [], [], 0)[0] == []
+    sandbox.close()
+
+
+def test_bytes_pass_on_a_captured_connection_both_ways(capturing):
+    sandbox = capturing.lease()
+
+    def talk():
+        with socket.create_connection(("198.18.7.7", 25), WATCHDOG_S) as sock:
+            sock.sendall(b"a" * 100_000)
+            sock.shutdown(socket.SHUT_WR)
+            got = b""
+            while chunk := sock.recv(65536):
+                got += chunk
+            return got
+
+    def serve():
+        ready = select.select(capturing.transparent, [], [], WATCHDOG_S)[0]
+        accepted, _ = ready[0].accept()
+        with accepted:
+            accepted.settimeout(WATCHDOG_S)
+            got = b""
+            while chunk := accepted.recv(65536):
+                got += chunk
+            accepted.sendall(got[::-1] + b"b")
+
+    server = threading.Thread(target=serve)
+    server.start()
+    assert sandbox.inside(talk) == b"a" * 100_000 + b"b"
+    server.join()
+    sandbox.close()
+
+
+def test_the_transparent_listener_is_no_door_by_itself(capturing):
+    sandbox = capturing.lease()
+    assert sandbox.inside(connect, sandbox.service, 3129)[0] == errno.ECONNREFUSED
+    assert sandbox.inside(connect, "127.0.0.1", 3129)[0] == errno.ECONNREFUSED  # the sandbox's own
+    assert sandbox.inside(connect, "10.0.0.2", 3129)[0] == errno.ECONNREFUSED
+    for address in CAPTURED:
+        assert sandbox.inside(ask_udp, address, 443) == errno.EHOSTUNREACH  # QUIC
+    assert select.select(capturing.transparent, [], [], 0)[0] == []
+    sandbox.close()
+
+
+def test_without_a_proxy_captured_connections_are_refused(capturing):
+    sandbox = capturing.lease()
+    assert sandbox.inside(connect, "198.18.0.5", 443)[0] == 0
+    for door in capturing.transparent:
+        door.shutdown(socket.SHUT_RDWR)  # netd holds the same sockets
+    assert sandbox.inside(connect, "198.18.0.5", 443)[0] == errno.ECONNREFUSED
+    assert capturing.counters()["special"] == 1
+    sandbox.close()
+
+
+def test_a_range_that_is_none_is_refused(who):
+    with Netd(uid=who, captured=[captured_entry("1.2.3.4", 33)]) as netd:
+        assert netd.failure() == "captured addresses: Invalid argument"
+        assert netd.process.wait(WATCHDOG_S) != 0
 
 
 def test_every_other_port_of_the_service_is_reset(sandbox, netd):

@@ -64,6 +64,11 @@ def exchange(name, *steps):
     return {"id": name, "steps": flat}
 
 
+def captured(name, host, port, *steps):
+    """On a connection that is opened to the host itself."""
+    return {**exchange(name, *steps), "to": [host, port]}
+
+
 class Step:
     def __init__(self, raw):
         self.do = raw["do"]

@@ -19,6 +19,7 @@ NETD = os.path.join(os.path.dirname(program()), "eclusa-netd")
  SANDBOX_ADDED, SANDBOX_REMOVE) = range(1, 11)
 CLASSES = ["private", "link-local", "metadata", "special", "public", "service-port", "udp"]
 OPENED_MAX = 256
+CAPTURED_MAX = 256
 WATCHDOG_S = 20
 
 CLONE_NEWNET = 0x40000000
@@ -67,10 +68,14 @@ def opened_entry(address, bits, protocol, first, last):
     return struct.pack("=B16sBBBHH", family, raw, bits, protocol, 0, first, last)
 
 
+def captured_entry(address, bits):
+    return struct.pack("=B16sB", 4, socket.inet_aton(address), bits)
+
+
 class Netd:
     """A running eclusa-netd with this process as its launcher and its proxy."""
 
-    def __init__(self, uid=None, workers=1, guard_uid=None, opened=(), env=None, start=True, host=None,
+    def __init__(self, uid=None, workers=1, guard_uid=None, opened=(), captured=(), env=None, start=True, host=None,
                  before=None):
         self.launcher, launcher_far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.proxy, proxy_far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -99,13 +104,15 @@ class Netd:
         launcher_far.close()
         proxy_far.close()
         if start:
-            self.start(workers, guard_uid, opened)
+            self.start(workers, guard_uid, opened, captured)
 
-    def start(self, workers, guard_uid=None, opened=()):
+    def start(self, workers, guard_uid=None, opened=(), captured=()):
         entries = b"".join(opened)
         body = struct.pack("=IIIIII", NETD_START, 0, workers, guard_uid or 0, int(guard_uid is not None),
                            len(opened))
-        self.launcher.send(body + entries.ljust(24 * OPENED_MAX, b"\0"))
+        ranges = b"".join(captured)
+        self.launcher.send(body + entries.ljust(24 * OPENED_MAX, b"\0") + struct.pack("=II", len(captured), 0)
+                           + ranges.ljust(18 * CAPTURED_MAX, b"\0"))
 
     def accept_listeners(self):
         data, fds = receive(self.proxy)

@@ -2,7 +2,7 @@
 Runs inside the sandbox: `python3 raw_client.py SPEC [THREADS]`. SPEC is a JSON list of exchanges, each with one
 connection to the proxy that the environment names; prints a JSON list of what each saw. Needs the standard library only.
 
-An exchange is {"id", "steps": [{"do": ..}]}:
+An exchange is {"id", "steps": [{"do": ..}]}, and with "to": [host, port] its connection goes there, as that of a client that knows no proxy:
   send data          raw bytes (base64), inside TLS once it is up
   head               read one response head
   response method    read one response whole; interim ones are steps of "responses" before it
@@ -35,10 +35,14 @@ SOURCE_PORTS = itertools.count(10000)  # one each, so that the log tells exchang
 
 
 class Peer:
-    def __init__(self, source=None):
-        proxy = urllib.parse.urlsplit(os.environ.get("http_proxy") or os.environ["HTTP_PROXY"])
-        self.sock = socket.create_connection((proxy.hostname, proxy.port), WATCHDOG_S,
-                                             ("", next(SOURCE_PORTS) if source is None else source))
+    def __init__(self, to=None, source=None):
+        if not to:
+            proxy = urllib.parse.urlsplit(os.environ.get("http_proxy") or os.environ["HTTP_PROXY"])
+            to = proxy.hostname, proxy.port
+        self.to = tuple(to)
+        self.sock = socket.socket()
+        self.sock.settimeout(WATCHDOG_S)
+        self.sock.bind(("", next(SOURCE_PORTS) if source is None else source))
         self.port = self.sock.getsockname()[1]
         self.data = b""
         self.end = None
@@ -197,7 +201,8 @@ def run_step(peer, step):
         peer.sock.close()
         return {"stop": True}
     if what == "beside":
-        other = Peer(0)
+        other = Peer(source=0)
+        other.sock.connect(other.to)
         other.sock.sendall(f"GET http://{step['host']}{step['path']} HTTP/1.1\r\nHost: {step['host']}\r\nConnection: close\r\n\r\n".encode())
         return {"data": other.take_rest()}
     if what == "socks":
@@ -217,8 +222,9 @@ def run_exchange(exchange):
     seen = {"id": exchange["id"], "steps": []}
     peer = None
     try:
-        peer = Peer()
+        peer = Peer(exchange.get("to"))
         seen["port"] = peer.port
+        peer.sock.connect(peer.to)
         for step in exchange["steps"]:
             started = time.monotonic()
             try:

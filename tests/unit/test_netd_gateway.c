@@ -45,7 +45,8 @@ static struct gateway *open_gateway(void)
 	if (home_fd < 0)
 		skip();
 	assert_int_equal(netns_enter(home_fd), 0);
-	if (gateway_open(WORKERS, &g, &why) < 0)
+	const struct gateway_options options = {.workers = WORKERS};
+	if (gateway_open(&options, &g, &why) < 0)
 		fail_msg("%s", why.text);
 	return g;
 }
