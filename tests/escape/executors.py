@@ -100,7 +100,6 @@ class Firejail(Executor):
 class Runtime(Executor):
     """An OCI runtime with what its `spec` command writes."""
     rootfs = True
-    extra = ()
 
     def words(self, argv, memory=None, project=None, rootfs=None):
         self.count += 1
@@ -117,7 +116,7 @@ class Runtime(Executor):
         return [*self.base(), "run", "--bundle", bundle, self.container(self.count)]
 
     def base(self):
-        return [self.name, *self.extra, f"--root={self.work}/{self.name}-state"]
+        return [self.name, f"--root={self.work}/{self.name}-state"]
 
     @staticmethod
     def container(number):
@@ -133,7 +132,9 @@ class Runtime(Executor):
 
 class Crun(Runtime):
     name, note = "crun", "crun spec; crun run"
-    extra = ("--cgroup-manager=cgroupfs",)
+
+    def base(self):
+        return ["crun", "--cgroup-manager=cgroupfs", f"--root={self.work}/crun-state"]
 
 
 class Runc(Runtime):
@@ -141,14 +142,16 @@ class Runc(Runtime):
 
 
 class Podman(Executor):
-    name, note = "podman", "podman run --rm --rootfs ROOT /probe"
+    """Without its network, for which it makes a bridge and packet rules on the host that stay."""
+    name, note = "podman", "podman run --rm --network none --rootfs ROOT /probe"
     rootfs = True
 
     def words(self, argv, memory=None, project=None, rootfs=None):
-        return ["podman", "run", "--rm", "-i", "--cgroup-manager=cgroupfs", "--rootfs", rootfs or make_root(self), "/probe", *argv]
+        return ["podman", f"--root={self.work}/podman", f"--runroot={self.work}/podman-run", "--cgroup-manager=cgroupfs", "run", "--rm", "-i",
+                "--network", "none", "--rootfs", rootfs or make_root(self), "/probe", *argv]
 
     def options(self, words):
-        return ["podman", "run", "--rm", "--rootfs", make_root(self), *words]
+        return None
 
 
 class Nothing(Executor):
