@@ -120,6 +120,7 @@ static bool fill_tls(struct stream *s)
 	switch (tls_read(s->tls, to, room, &len, &s->fault)) {
 	case TLS_DONE:
 		buf_grew(&s->in, len);
+		s->readable = tls_may_have_more(s->tls);
 		return true;
 	case TLS_WANT_WRITE: /* only a renegotiation, which is off */
 	case TLS_WANT_READ:

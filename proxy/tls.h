@@ -101,8 +101,11 @@ enum tls_result tls_read(
  */
 enum tls_result tls_write(
 	struct tls_session *s, struct slice from, size_t *ret_len, struct tls_fault *why);
-/** Whether decrypted bytes wait inside, which poll() does not show. */
-bool tls_pending(const struct tls_session *s);
+/**
+ * After TLS_DONE of tls_read(): whether another read may find something. More is taken from the descriptor than one record, and poll() does not
+ * show what waits inside.
+ */
+bool tls_may_have_more(const struct tls_session *s);
 /**
  * Say close_notify: everything before it was complete. Never after a cut. TLS_DONE: said (do not
  * wait for the peer's); TLS_WANT_WRITE; TLS_ERROR: could not be said.

@@ -32,6 +32,7 @@ static bool context_settings(SSL_CTX *ctx)
 		SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 			SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_read_ahead(ctx, 1); /* a record's header and the rest by one read */
 	SSL_CTX_set_security_level(ctx, SECURITY_LEVEL);
 	return SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) == 1 &&
 		SSL_CTX_set1_groups_list(ctx, GROUPS) == 1;

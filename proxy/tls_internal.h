@@ -30,7 +30,9 @@ struct tls_server_context {
 /** Legal order towards the sandbox: hello seen, then leaf or refused, once. */
 struct tls_session {
 	SSL *ssl;
+	int fd; /* borrowed */
 	enum tls_side side;
+	bool drained; /* the last read took all that had come */
 	bool hello_seen;
 	bool has_leaf;
 	bool refused;
@@ -47,8 +49,8 @@ struct tls_session {
 
 /** A BIO over a socket that raises no SIGPIPE. @return NULL when out of memory. */
 BIO_METHOD *tls_socket_method(void);
-/** Give @ssl a BIO of this method over @fd, which stays the caller's. */
-int tls_socket_attach(SSL *ssl, const BIO_METHOD *method, int fd);
+/** Give the session a BIO of this method over its descriptor. */
+int tls_socket_attach(struct tls_session *s, const BIO_METHOD *method);
 
 /** SSL_CTX_set_client_hello_cb(): reads the name, parks. */
 int tls_hello_callback(SSL *ssl, int *ret_alert, void *arg);

@@ -16,9 +16,10 @@ static struct tls_session *session_new(SSL_CTX *ctx, const BIO_METHOD *socket, i
 	struct tls_session *s = calloc(1, sizeof(*s));
 	if (s == NULL)
 		return NULL;
+	s->fd = fd;
 	s->ssl = SSL_new(ctx);
 	if (s->ssl == NULL || SSL_set_app_data(s->ssl, s) != 1 ||
-		tls_socket_attach(s->ssl, socket, fd) < 0) {
+		tls_socket_attach(s, socket) < 0) {
 		tls_session_free(s);
 		ERR_clear_error();
 		return NULL;
@@ -161,9 +162,9 @@ enum tls_result tls_write(
 	return result == TLS_CLOSED ? tls_fault_set(s, SSL_ERROR_SSL, why) : result;
 }
 
-bool tls_pending(const struct tls_session *s)
+bool tls_may_have_more(const struct tls_session *s)
 {
-	return SSL_has_pending(s->ssl) == 1;
+	return !s->drained || SSL_has_pending(s->ssl) == 1;
 }
 
 enum tls_result tls_shutdown(struct tls_session *s)

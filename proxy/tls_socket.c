@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-static int fd_of(BIO *bio)
+static struct tls_session *session_of(BIO *bio)
 {
-	return (int)(intptr_t)BIO_get_data(bio);
+	return BIO_get_data(bio);
 }
 
 static bool again(ssize_t r)
@@ -20,7 +20,9 @@ static bool again(ssize_t r)
 static int socket_read(BIO *bio, char *to, size_t len, size_t *ret_len)
 {
 	BIO_clear_retry_flags(bio);
-	ssize_t r = recv(fd_of(bio), to, len, 0);
+	struct tls_session *s = session_of(bio);
+	ssize_t r = recv(s->fd, to, len, 0);
+	s->drained = r < (ssize_t)len && r != 0;
 	if (again(r))
 		BIO_set_retry_read(bio);
 	if (r == 0)
@@ -32,7 +34,7 @@ static int socket_read(BIO *bio, char *to, size_t len, size_t *ret_len)
 static int socket_write(BIO *bio, const char *from, size_t len, size_t *ret_len)
 {
 	BIO_clear_retry_flags(bio);
-	ssize_t r = send(fd_of(bio), from, len, MSG_NOSIGNAL);
+	ssize_t r = send(session_of(bio)->fd, from, len, MSG_NOSIGNAL);
 	if (again(r))
 		BIO_set_retry_write(bio);
 	*ret_len = r > 0 ? (size_t)r : 0;
@@ -63,14 +65,14 @@ BIO_METHOD *tls_socket_method(void)
 	return method;
 }
 
-int tls_socket_attach(SSL *ssl, const BIO_METHOD *method, int fd)
+int tls_socket_attach(struct tls_session *s, const BIO_METHOD *method)
 {
 	BIO *bio = BIO_new(method);
 	if (bio == NULL)
 		return -ENOMEM;
-	BIO_set_data(bio, (void *)(intptr_t)fd);
+	BIO_set_data(bio, s);
 	BIO_set_init(bio, 1);
-	SSL_set_bio(ssl, bio, bio); /* takes it over */
+	SSL_set_bio(s->ssl, bio, bio); /* takes it over */
 	return 0;
 }
 
