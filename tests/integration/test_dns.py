@@ -319,6 +319,17 @@ def test_addresses_survive_the_worker(lab):
     lab.canary.assert_silent()
 
 
+def test_one_id_leads_from_the_question_to_the_refusal(lab, who):
+    """Through DNS, connection and request, and the client has it, too. What comes next has ids of its own."""
+    words = ["curl", "-sS", "--noproxy", "*", "https://allowed.test/other", "https://allowed.test/more"]
+    run = run_eclusa(lab, [], words, user=who, policy=[f"allowed.test GET /v1/** addr={ORIGIN}/32"])
+    told = [json.loads(text + "}")["request_id"] for text in run.output.replace("\n", "").split("}") if text]
+    seen = [(e["class_uid"], e["status_code"], e["metadata"]["correlation_uid"]) for e in run.events if "dst_endpoint" in e]
+    first = {row[:2] for row in seen if row[2] == told[0]}
+    assert first == {(4003, "allow.rule"), (4002, "allow.rule"), (4002, "deny.path")}, f"L: {told} {seen}\n{run.report()}"
+    assert told[1] != told[0] and {row[:2] for row in seen if row[2] == told[1]} == {(4002, "deny.path")}, seen
+
+
 def test_observing_answers_every_name_but_denied_ones(lab, who):
     policy = lab.write(f"watch-{who or 0}.allow", "policy 1\n\n[profile watch]\nset mode observe\ndeny bad.test\n")
     os.chmod(policy, 0o644)
