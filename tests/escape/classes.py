@@ -58,6 +58,11 @@ def survivors(executor, host):
     yield "survivors", *((REACHED, f"{left} goes on") if left else (state, saw if state == NONE else "gone with the run"))
 
 
+def network(executor, host):
+    """As its own root, with a network of its own: what holds is not the sandbox's to change."""
+    yield "network-changes", *host.probe(executor, ["network-changes"]).answer("network-changes")
+
+
 def neighbours(executor, host):
     """Two sandboxes at once; the launcher of one is killed at last."""
     with host.start(executor, ["leave"]) as first:
@@ -163,10 +168,11 @@ def root_links(executor, host):
             yield name, *hostile_root(executor, host, name, targets)
 
 
-STEPS = (inside, survivors, neighbours, memory, argument_options, result_links, root_links)
+STEPS = (inside, survivors, network, neighbours, memory, argument_options, result_links, root_links)
 OTHERS = (
     ("survivors", "sandlock 251, 252"),
     ("killed-launcher", "agent-os 3334"),
+    ("network-changes", "gh-aw-firewall 129"),
     ("shared-files", "isolate 2.4"),
     ("shared-locks", "isolate 2.5"),
     ("memory-files", "moby 39004"),

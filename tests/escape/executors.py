@@ -164,9 +164,10 @@ class Nothing(Executor):
     def words(self, argv, memory=None, project=None, rootfs=None):
         if "survivors" in argv:
             return [self.probe, *argv]
+        network = ["--net"] if "network-changes" in argv else []
         private = ("for folder in /dev/shm /sys/fs/cgroup /mnt; do mount -t tmpfs none $folder; done; mkdir /sys/fs/cgroup/pids;"
                    '"$@"; exit $?')
-        return ["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--mount-proc", "sh", "-c", private, "sh", self.probe, *argv]
+        return ["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--mount-proc", *network, "sh", "-c", private, "sh", self.probe, *argv]
 
 
 PEERS = (Bubblewrap, Nsjail, Firejail, Crun, Runc, Podman)

@@ -61,8 +61,7 @@ static void daemon_sockets(struct attempt *a)
 /* Services that trust whoever comes from this machine. */
 static void host_loopback(struct attempt *a)
 {
-	static const char *const addresses[] = {
-		"127.0.0.1", "127.0.0.2", "10.0.2.2", "169.254.1.1", "169.254.169.254"};
+	static const char *const addresses[] = {"127.0.0.1", "127.0.0.2"}; /* no packet leaves */
 	for (size_t i = 0; i < array_size(addresses); i++) {
 		struct sockaddr_in to = {
 			.sin_family = AF_INET, .sin_port = htons((uint16_t)a->port)};

@@ -9,7 +9,9 @@
 #include <linux/keyctl.h>
 #include <linux/netlink.h>
 #include <linux/perf_event.h>
+#include <linux/rtnetlink.h>
 #include <linux/userfaultfd.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -120,6 +122,48 @@ static void packet_filter(struct attempt *a)
 		attempt_refused(a, "send: %s", strerrorname_np(errno));
 	auto_fd raw = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, 255);
 	attempt_call(a, "socket(raw)", raw);
+}
+
+/* A request of route netlink and the kernel's answer: 0 or an error. */
+static int ask_route(int fd, void *request, uint32_t bytes)
+{
+	struct {
+		struct nlmsghdr head;
+		struct nlmsgerr error;
+		char more[512];
+	} answer = {0};
+	((struct nlmsghdr *)request)->nlmsg_len = bytes;
+	if (send(fd, request, bytes, 0) < 0 || recv(fd, &answer, sizeof(answer), 0) < 0)
+		return -errno;
+	return answer.head.nlmsg_type == NLMSG_ERROR ? answer.error.error : -EPROTO;
+}
+
+/* Links, addresses and settings of the network that the program is in. */
+static void network_changes(struct attempt *a)
+{
+	struct {
+		struct nlmsghdr head;
+		struct ifinfomsg link;
+	} down = {{0, RTM_NEWLINK, NLM_F_REQUEST | NLM_F_ACK, 1, 0},
+		{.ifi_index = 1, .ifi_change = IFF_UP}};
+	struct {
+		struct nlmsghdr head;
+		struct ifaddrmsg address;
+		struct rtattr local;
+		uint8_t bytes[4];
+	} add = {{0, RTM_NEWADDR, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE, 2, 0},
+		{AF_INET, 32, 0, 0, 1}, {8, IFA_LOCAL}, {198, 18, 0, 1}};
+	auto_fd fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (fd < 0) {
+		attempt_refused(a, "socket: %s", strerrorname_np(errno));
+	} else {
+		errno = -ask_route(fd, &add, sizeof(add));
+		attempt_call(a, "add an address", errno == 0 ? 0 : -1);
+		errno = -ask_route(fd, &down, sizeof(down));
+		attempt_call(a, "take lo down", errno == 0 ? 0 : -1);
+	}
+	attempt_open(a, "/proc/sys/net/ipv4/ip_forward", O_WRONLY);
+	attempt_open(a, "/proc/sys/net/ipv4/conf/all/route_localnet", O_WRONLY);
 }
 
 /* CVE-2017-7308, CVE-2021-26708, CVE-2022-0185's kin: families of sockets that few programs need. */
@@ -280,4 +324,4 @@ const struct probe PROBES_KERNEL[] = {{"mount-calls", mount_calls}, {"io-uring",
 	{"user-namespaces", user_namespaces}, {"packet-filter", packet_filter},
 	{"socket-families", socket_families}, {"foreign-calls", foreign_calls},
 	{"kernel-surface", kernel_surface}, {"keyrings", keyrings},
-	{"argument-race", argument_race}, {NULL, NULL}};
+	{"network-changes", network_changes}, {"argument-race", argument_race}, {NULL, NULL}};

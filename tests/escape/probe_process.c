@@ -213,8 +213,11 @@ static void core_dump(struct attempt *a)
 /* A process that goes on alone, under a name the driver looks for, with the streams open. */
 static void survivors(struct attempt *a)
 {
-	char name[64];
+	char name[64], byte;
+	int ends[2];
 	(void)snprintf(name, sizeof(name), "linger-%.50s", a->token);
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return;
 	pid_t pid = fork();
 	if (pid == 0) {
 		if (setsid() < 0 || fork() != 0)
@@ -225,6 +228,9 @@ static void survivors(struct attempt *a)
 		(void)execl("/proc/self/exe", name, "linger", (char *)NULL);
 		_exit(0);
 	}
+	(void)close(ends[1]);
+	(void)!read(ends[0], &byte, 1); /* until it has its name */
+	(void)close(ends[0]);
 	if (pid > 0)
 		(void)waitpid(pid, NULL, 0);
 	attempt_refused(a, "started %s", name); /* the driver judges */

@@ -42,7 +42,8 @@ def host(who, probe):
 
 def test_every_class_is_blocked(host, who):
     drop = ("setpriv", f"--reuid={who}", f"--regid={who}", "--clear-groups", "--") if who else ()
-    executor = Eclusa(host.folder, host.probe_path, install(os.path.join(host.folder, "bin")) if who else os.path.abspath(program()), drop)
+    eclusa = install(os.path.join(host.folder, "bin"), ("eclusa-netd", "eclusa-proxy")) if who else os.path.abspath(program())
+    executor = Eclusa(host.folder, host.probe_path, eclusa, drop)
     host.give(host.folder)
     found = judge(executor, host)
     tried = set(found) - OPEN - (set() if executor.rootfs else {"masked-path-links", "setup-links"})
