@@ -471,6 +471,7 @@ void flow_revoke_all(struct sandbox *s)
 		else
 			f->running = false;
 	}
+	pool_drop_unowned(s);
 }
 
 void flow_leave_all(struct sandbox *s)

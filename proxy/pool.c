@@ -253,6 +253,16 @@ const struct address *pool_address(const struct flow *f)
 	return NULL;
 }
 
+void pool_drop_unowned(struct sandbox *s)
+{
+	struct pooled *next;
+	for (struct pooled *e = s->pooled; e != NULL; e = next) {
+		next = e->next;
+		if (e->owner == NULL)
+			drop(e);
+	}
+}
+
 void pool_clear(struct sandbox *s)
 {
 	while (s->pooled != NULL)

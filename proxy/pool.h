@@ -36,6 +36,8 @@ bool pool_take(struct flow *f);
 void pool_leave(struct flow *f);
 /** Where one for f's host and port is connected to, whatever it speaks. @return NULL: there is none. */
 const struct address *pool_address(const struct flow *f);
+/** Drop those that no flow has, when the policy changes: a flow's own ends with it, or is judged with its next request. */
+void pool_drop_unowned(struct sandbox *s);
 /** Drop all of a sandbox. */
 void pool_clear(struct sandbox *s);
 

@@ -246,3 +246,21 @@ def test_tickets_have_an_age(lab, machine):
     finally:
         server.servers.close()
         other.end()
+
+
+def test_connections_without_a_tunnel_end_with_the_policy(lab, machine):
+    other = Alone(lab, machine, RULES)
+    world = World(lab)
+    assert get(other, "k.wild.test", "/") == 200
+    assert world.connections[0].open
+    other.load(*RULES.splitlines()[3:], "deny k.wild.test ANY /** id=gone")
+    wait_until(lambda: not world.connections[0].open, "nobody may use it anymore")
+    assert get_status(other, "k.wild.test") == 403
+    assert len(world.connections) == 1
+    other.end()
+
+
+def get_status(alone, host):
+    """Of a CONNECT that is refused."""
+    with Client(alone) as client:
+        return client.tunnel(host)
