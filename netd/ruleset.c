@@ -253,6 +253,7 @@ static void ruleset_capture_if(
 	nft_rule_begin(n, "prerouting");
 	nft_match_destination_range(n, SET_CAPTURED);
 	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_TCP, true);
+	nft_match_destination_ports(n, 1, UINT16_MAX); /* port 0 is nobody's */
 	nft_match_tcp_flags(n, flags, value);
 	if (limited)
 		nft_match_set(n, SET_CONNECTIONS, true);

@@ -1,6 +1,6 @@
 """
 Cases A06, A11 and A12. A11: for every name of A01-A10 the same verdict and reason through each door that there is (CONNECT and
-SOCKS5, absolute form, a request inside of a tunnel with and without TLS) and by `eclusa policy explain`. A06 and A12: policy text that is
+SOCKS5, absolute form, a request inside of a tunnel with and without TLS, and the transparent door, where DNS may stop it first) and by `eclusa policy explain`. A06 and A12: policy text that is
 hostile is refused with its place, whoever reads it, and nothing is started under a part of it.
 """
 import json
@@ -11,7 +11,7 @@ import pytest
 
 from lab.eclusa import USER_UID, program, run_eclusa
 from lab.exchanges import connect as connect_step
-from lab.exchanges import END, exchange, fetch, response, send, socks, tls, tunnel
+from lab.exchanges import END, captured, exchange, fetch, response, send, socks, tls, tunnel
 from lab.oracles import Batch
 from lab.world import ORIGIN
 
@@ -90,12 +90,17 @@ def doors(lab, policy):
             knocks.append(exchange(f"tunnel-{number}", fetch(name)))
             knocks.append(exchange(f"plain-tunnel-{number}", connect_step(f"{name}:80"), plain_get(name)))
             knocks.append(exchange(f"socks-tls-{number}", socks(name), tls(name), plain_get(name)))
+            knocks.append(captured(f"captured-tls-{number}", name, 443, tls(name), plain_get(name)))
+            knocks.append(captured(f"captured-plain-{number}", name, 80, plain_get(name)))
         knocks.append(exchange(f"socks-plain-{number}", socks(name, 80), plain_get(name)))
         knocks.append(exchange(f"inside-{number}", tunnel("allowed.test"), absolute("/", host=name)))
     for port in PORTS:
         knocks.append(exchange(f"connect-port-{port}", connect(f"allowed.test:{port}")))
         if port.isdigit() and str(int(port)) == port and int(port) < 65536:
             knocks.append(exchange(f"socks-port-{port}", socks("allowed.test", int(port))))
+            if int(port) > 0:  # the gateway refuses port 0
+                knocks.append(captured(f"captured-tls-port-{port}", "allowed.test", int(port), tls("allowed.test")))
+                knocks.append(captured(f"captured-plain-port-{port}", "allowed.test", int(port), plain_get(f"allowed.test:{port}")))
         if port:  # "http://allowed.test:/" has the scheme's port (RFC 3986 3.2.3): not the same question as CONNECT's
             knocks.append(exchange(f"absolute-port-{port}", absolute(f"http://allowed.test:{port}/")))
     return Batch(lab, knocks, policy=policy)
@@ -115,6 +120,19 @@ def reason_at(doors, knock):
     return reason
 
 
+def captured_reasons(doors, number):
+    """At the transparent door. A name that no rule admits has no address, and the log has the question; then there is no connection."""
+    got = {}
+    for door in ("captured-tls", "captured-plain"):
+        seen = doors[f"{door}-{number}"]
+        if seen.error is None:
+            got[door] = reason_at(doors, seen.id)
+        else:
+            assert "gaierror" in seen.error and not doors.events(seen.id), doors.explain(seen.id)
+            assert NAMES[list(NAMES)[number]] != ALLOW, doors.explain(seen.id)
+    return got
+
+
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: name.encode("unicode_escape").decode() or "empty")
 def test_A11_a_name_gets_the_same_answer_at_every_door(doors, policy, name):
     number, wanted = list(NAMES).index(name), NAMES[name]
@@ -123,6 +141,7 @@ def test_A11_a_name_gets_the_same_answer_at_every_door(doors, policy, name):
         got["connect"] = reason_at(doors, f"connect-{number}")
     if is_valid(name):
         got.update({door: reason_at(doors, f"{door}-{number}") for door in ("tunnel", "plain-tunnel", "socks-tls")})
+        got.update(captured_reasons(doors, number))
     got["socks-plain"] = reason_at(doors, f"socks-plain-{number}")
     if "\0" not in name:  # no argument of a program holds it
         asked = name.encode("latin-1")
@@ -148,6 +167,8 @@ def test_A11_a_port_gets_the_same_answer_at_every_door(doors, policy, port):
            "explain CONNECT": explain(policy, "CONNECT", f"allowed.test:{port}")}
     if f"socks-port-{port}" in doors.seen:
         got["socks"] = reason_at(doors, f"socks-port-{port}")
+    if f"captured-tls-port-{port}" in doors.seen:
+        got.update({door: reason_at(doors, f"{door}-port-{port}") for door in ("captured-tls", "captured-plain")})
     if port:
         got["absolute"] = reason_at(doors, f"absolute-port-{port}")
         got["explain http"] = explain(policy, "GET", f"http://allowed.test:{port}/")
@@ -174,7 +195,7 @@ REQUESTS = {
 }
 
 
-METHOD_DOORS = ("http", "https", "http-tunnel", "http-socks", "https-socks")
+METHOD_DOORS = ("http", "https", "http-tunnel", "http-socks", "https-socks", "http-captured", "https-captured")
 
 
 def test_A11_methods_and_paths_are_judged_alike_over_tls_and_in_the_clear(lab, tmp_path):
@@ -190,6 +211,8 @@ def test_A11_methods_and_paths_are_judged_alike_over_tls_and_in_the_clear(lab, t
         knocks.append(exchange(f"http-tunnel-{number}", connect_step(f"{host}:80"), asked))
         knocks.append(exchange(f"http-socks-{number}", socks(host, 80), asked))
         knocks.append(exchange(f"https-socks-{number}", socks(host), tls(host), asked))
+        knocks.append(captured(f"http-captured-{number}", host, 80, asked))
+        knocks.append(captured(f"https-captured-{number}", host, 443, tls(host), asked))
     batch = Batch(lab, knocks, policy=path)
     different = []
     for number, ((method, target), wanted) in enumerate(REQUESTS.items()):

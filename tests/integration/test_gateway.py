@@ -259,6 +259,8 @@ def test_captured_connections_come_to_the_sandboxs_worker_and_tell_whom_they_mea
             assert (accepted.getsockname(), peer) == ((address, port), sandbox.address)
             accepted.close()
     assert set(capturing.counters().values()) == {0}
+    assert sandbox.inside(connect, "198.18.0.5", 0)[0] == errno.ECONNREFUSED
+    assert capturing.counters()["special"] == 1
     for address, kind in NOT_CAPTURED:
         before = capturing.counters()[kind]
         assert sandbox.inside(connect, address, 443)[0] == errno.ECONNREFUSED, address
