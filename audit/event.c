@@ -188,6 +188,8 @@ static void write_message(struct event_writer *w)
 		&w->scratch, reason_code(e->reason)); /* errors show in scratch.failed */
 	if (e->class == AUDIT_PROCESS && e->verdict != NULL)
 		(void)buf_printf(&w->scratch, " %s", e->verdict);
+	if (e->dns != NULL && e->dns->type != NULL && e->dns->name.len > 0)
+		(void)buf_printf(&w->scratch, " %s", e->dns->type);
 	if (e->method.len > 0)
 		(void)buf_append(&w->scratch, SLICE(" "));
 	event_append_peer(w, slice_part(e->method, 0, METHOD_BYTES), &w->scratch);

@@ -55,6 +55,7 @@ static void show_destination(const struct audit_line *line, struct buf *to)
 {
 	uint64_t port, count = audit_line_number_at(line, "unmapped.eclusa.count");
 	(void)show_text(line, "http_request.http_method", " ", "", to);
+	(void)show_text(line, "query.type", " ", "", to);
 	if (!show_text(line, "http_request.url.url_string", " ", "", to)) {
 		bool host = show_text(line, "dst_endpoint.hostname", " ", "", to) ||
 			show_text(line, "query.hostname", " ", "", to) ||

@@ -189,14 +189,14 @@ static void questions_are_answered_and_told(void **state)
 	send_all(tcp, out, framed("other.test", 2, out));
 	assert_int_equal(read_tcp(tcp, 2), DNS_NXDOMAIN);
 	end();
-	assert_logged("\"message\":\"allow.rule allowed.test\"", "\"class_uid\":4003",
+	assert_logged("\"message\":\"allow.rule A allowed.test\"", "\"class_uid\":4003",
 		"\"rdata\":\"198.18.0.1\"", "\"protocol_name\":\"udp\"", "\"uid\":\"--allow:1\"",
 		"\"intercept\":\"dns\"", "\"rcode\":\"NoError\"", NULL);
 	/* the same name again, in whatever letters and by whatever way, is one more */
-	assert_logged("\"message\":\"deny.default denied.test (3)\"", "\"action_id\":2",
+	assert_logged("\"message\":\"deny.default A denied.test (3)\"", "\"action_id\":2",
 		"\"rcode\":\"NXDomain\"", "\"count\":3", "\"allow\":\"denied.test\"",
 		"\"query\":{\"hostname\":\"denied.test\",\"type\":\"A\",\"class\":\"IN\"}", NULL);
-	assert_logged("\"message\":\"deny.default other.test\"", "\"protocol_name\":\"tcp\"", NULL);
+	assert_logged("\"message\":\"deny.default A other.test\"", "\"protocol_name\":\"tcp\"", NULL);
 	assert_int_equal(count_logged("\"class_uid\":4003"), 3);
 	world_free(&world);
 }
@@ -213,7 +213,7 @@ static void notes_do_not_wait_for_the_end(void **state)
 		assert_true(clock_monotonic_ns() < deadline_ns);
 		(void)poll(&p, 1, 20);
 	}
-	assert_logged("\"message\":\"deny.default denied.test\"", NULL);
+	assert_logged("\"message\":\"deny.default A denied.test\"", NULL);
 	end();
 	world_free(&world);
 }
