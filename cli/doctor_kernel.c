@@ -196,7 +196,7 @@ void doctor_landlock(struct doctor_finding *f)
 		doctor_ok(f, "ABI %ld", abi);
 	else
 		doctor_warn(f, false, "add landlock to lsm= on the kernel's command line",
-			"absent (%s): eclusa-export goes without, sandboxes do not use it",
+			"absent (%s): sandboxes and eclusa-export go without, --require landlock refuses",
 			strerror(errno));
 }
 
@@ -211,7 +211,7 @@ static int make_overlay(void)
 		fchdir(root) < 0 || mkdir("run", 0755) < 0)
 		return -errno;
 	int r = overlay_begin();
-	auto_fd overlay = r < 0 ? r : overlay_open();
+	auto_fd overlay = r < 0 ? r : overlay_open(OVERLAY_LAYERS);
 	return overlay < 0 ? overlay : 0;
 }
 

@@ -16,7 +16,7 @@
 
 void cgroup_init(struct cgroup *g)
 {
-	*g = (struct cgroup){.kind = CGROUP_NONE};
+	*g = (struct cgroup){.kind = CGROUP_NONE, .oom = -1};
 	for (int i = 0; i < CGROUP_PART_COUNT; i++)
 		g->parent[i] = g->group[i] = g->join[i] = -1;
 }
@@ -49,6 +49,7 @@ int cgroup_join(const struct cgroup *g)
 
 void cgroup_forget(struct cgroup *g)
 {
+	fd_close(&g->oom);
 	for (int i = 0; i < CGROUP_PART_COUNT; i++) {
 		fd_close(&g->join[i]);
 		fd_close(&g->group[i]);
@@ -148,6 +149,12 @@ uint64_t cgroup_cpu_ns(const struct cgroup *g)
 	uint64_t us = g->kind == CGROUP_V2 ? cgroup_number(g->group[0], "cpu.stat", "usage_usec")
 					   : UINT64_MAX;
 	return us == UINT64_MAX ? us : us * 1000;
+}
+
+bool cgroup_oom_seen(const struct cgroup *g)
+{
+	uint64_t times;
+	return g->oom >= 0 && read(g->oom, &times, sizeof(times)) == (ssize_t)sizeof(times);
 }
 
 void cgroup_read(const struct cgroup *g, struct cgroup_usage *ret)

@@ -21,6 +21,7 @@ struct cgroup {
 	int parent[CGROUP_PART_COUNT]; /* folder that holds the group */
 	int group[CGROUP_PART_COUNT];  /* the group, locked; v2 uses index 0 only */
 	int join[CGROUP_PART_COUNT];   /* v1: `tasks`, write-only */
+	int oom; /* v1: readable once memory ran out (v2 kills the group by itself); -1 elsewhere */
 };
 
 /** What the kernel counted. UINT64_MAX: not known. */
@@ -43,6 +44,8 @@ int cgroup_join(const struct cgroup *g);
 /** In the sandbox: forget the descriptors. */
 void cgroup_forget(struct cgroup *g);
 void cgroup_read(const struct cgroup *g, struct cgroup_usage *ret);
+/** Whether memory ran out since this was asked last, where the kernel does not kill the group as a whole. */
+bool cgroup_oom_seen(const struct cgroup *g);
 /** Processor time so far; UINT64_MAX when not known. */
 uint64_t cgroup_cpu_ns(const struct cgroup *g);
 /** Remove the group; its processes must have ended. */

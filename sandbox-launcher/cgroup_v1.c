@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 
@@ -92,6 +93,22 @@ static int set_limits(const struct cgroup *g, const struct spec *spec)
 	return r;
 }
 
+/* The kernel tells of it before it kills one process of the group; killing the others is ours. */
+static int watch_oom(struct cgroup *g)
+{
+	char text[32];
+	auto_fd control =
+		openat(g->group[CGROUP_MEMORY], "memory.oom_control", O_RDONLY | O_CLOEXEC);
+	auto_fd event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (control < 0 || event < 0)
+		return -errno;
+	(void)snprintf(text, sizeof(text), "%d %d", event, control);
+	int r = file_write_text(g->group[CGROUP_MEMORY], "cgroup.event_control", text);
+	if (r == 0)
+		g->oom = fd_take(&event);
+	return r;
+}
+
 int cgroup_v1_create(struct cgroup *g, const struct spec *spec, struct failure *why)
 {
 	for (int part = 0; part < CGROUP_PART_COUNT; part++) {
@@ -105,5 +122,7 @@ int cgroup_v1_create(struct cgroup *g, const struct spec *spec, struct failure *
 	}
 	g->kind = CGROUP_V1;
 	int r = set_limits(g, spec);
+	if (r == 0)
+		r = watch_oom(g);
 	return r < 0 ? failure_errno(why, r, "can't set the limits of a control group") : 0;
 }

@@ -40,6 +40,8 @@ static bool path_shown(const struct plan *plan, const char *real, char to[static
 {
 	for (size_t i = 0; i < plan->input_count; i++) {
 		const struct input *in = &plan->inputs[i];
+		if (in->name[0] == '/')
+			continue; /* --bind: not in /work */
 		auto_free char *source = realpath(in->source, NULL);
 		if (source == NULL)
 			continue;

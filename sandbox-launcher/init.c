@@ -129,9 +129,32 @@ static int load_filter(const struct filter_program *filter, struct probe_facts *
 		SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |                          \
 		SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
 
-static int restrict_files(struct probe_facts *facts)
+/* Absolute paths of what may be written to. @return how many, or negative errno. */
+static int writable_paths(const struct view *v, char ***ret)
 {
-	int abi = landlock_apply(WRITABLE, array_size(WRITABLE));
+	char **paths = calloc(array_size(WRITABLE) + v->count, sizeof(*paths));
+	int count = 0;
+	for (size_t i = 0; paths != NULL && i < array_size(WRITABLE); i++)
+		if ((paths[count] = strdup(WRITABLE[i])) != NULL)
+			count++;
+	for (size_t i = 0; paths != NULL && i < v->count; i++) {
+		enum view_kind kind = v->items[i].kind;
+		if ((kind == VIEW_BIND || kind == VIEW_BIND_FILE || kind == VIEW_TMPFS) &&
+			asprintf(&paths[count], "/%s", v->items[i].path) >= 0)
+			count++;
+	}
+	*ret = paths;
+	return paths == NULL ? -ENOMEM : count;
+}
+
+static int restrict_files(const struct init_job *job, struct probe_facts *facts)
+{
+	char **paths;
+	int count = writable_paths(job->mounts.view, &paths);
+	int abi = count < 0 ? count : landlock_apply((const char *const *)paths, (size_t)count);
+	for (int i = 0; i < count; i++)
+		free(paths[i]);
+	free(paths);
 	facts->landlock_abi = abi < 0 ? 0 : abi;
 	if (abi > 0 && landlock_holds(WRITABLE[0]))
 		facts->layers |= LAYER_BIT(LAYER_LANDLOCK);
@@ -207,7 +230,7 @@ static int init_confine(
 	STEP(privilege_hide(), "can't hide from the sandbox");
 	STEP(die_with_launcher(FD_GO), "the launcher is gone");
 	/* writing elsewhere than the mounts let, should a mount be wrong */
-	STEP(restrict_files(facts), "can't restrict files by Landlock");
+	STEP(restrict_files(job, facts), "can't restrict files by Landlock");
 	/* calling what is not in the table; last, as it refuses what the steps above did */
 	STEP(load_filter(job->filter, facts), "can't load the system call filter");
 	return check_layers(job, facts, why);
@@ -277,7 +300,7 @@ static uint64_t time_ns(const struct timeval *t)
 	return (uint64_t)t->tv_sec * NS_PER_SEC + (uint64_t)t->tv_usec * 1000;
 }
 
-static void report_usage(struct init_report *report)
+static void report_usage(const struct init_job *job, struct init_report *report)
 {
 	struct rusage own, children;
 	if (getrusage(RUSAGE_SELF, &own) < 0 || getrusage(RUSAGE_CHILDREN, &children) < 0)
@@ -285,18 +308,22 @@ static void report_usage(struct init_report *report)
 	report->cpu_ns = time_ns(&own.ru_utime) + time_ns(&own.ru_stime) +
 		time_ns(&children.ru_utime) + time_ns(&children.ru_stime);
 	report->memory_peak_bytes = (uint64_t)children.ru_maxrss * 1024;
-	const char *full = mounts_full();
+	char room[VIEW_PATH_BYTES + 1];
+	const char *full = mounts_full(job->mounts.view, room);
 	if (full != NULL)
-		(void)slice_copy(slice_of(full), report->text, sizeof(report->text)); /* it fits */
+		(void)slice_copy(
+			slice_of(full), report->text, sizeof(report->text)); /* cut at worst */
+	report->text[sizeof(report->text) - 1] = '\0';
 }
 
 /* @cpu_ns: what is known beyond those that were reaped. */
-static void finish(enum init_report_kind kind, int value, uint64_t cpu_ns)
-	__attribute__((noreturn));
-static void finish(enum init_report_kind kind, int value, uint64_t cpu_ns)
+static void finish(const struct init_job *job, enum init_report_kind kind, int value,
+	uint64_t cpu_ns) __attribute__((noreturn));
+static void finish(
+	const struct init_job *job, enum init_report_kind kind, int value, uint64_t cpu_ns)
 {
 	struct init_report report = {.kind = (uint32_t)kind, .value = value};
-	report_usage(&report);
+	report_usage(job, &report);
 	if (report.cpu_ns < cpu_ns)
 		report.cpu_ns = cpu_ns;
 	report_send(FD_REPORT, &report);
@@ -304,29 +331,31 @@ static void finish(enum init_report_kind kind, int value, uint64_t cpu_ns)
 }
 
 /* Reap; once the program itself ended, say how. */
-static void reap(pid_t program, struct cpu_sampler *sampler)
+static void reap(const struct init_job *job, pid_t program, struct cpu_sampler *sampler)
 {
 	int status;
 	pid_t pid;
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		if (pid == program)
-			finish(INIT_REPORT_EXITED, status,
+			finish(job, INIT_REPORT_EXITED, status,
 				sampler == NULL ? 0 : cpu_sampler_take(sampler));
 }
 
-static void serve_signal(int number, pid_t program, struct cpu_sampler *sampler)
+static void serve_signal(
+	const struct init_job *job, int number, pid_t program, struct cpu_sampler *sampler)
 {
 	if (number == SIGCHLD)
-		reap(program, sampler);
+		reap(job, program, sampler);
 	else if (number > 0)
 		(void)kill(program, number); /* it may just have ended */
 }
 
-static void supervise(pid_t program, const sigset_t *watched) __attribute__((noreturn));
-static void supervise(pid_t program, const sigset_t *watched)
+static void supervise(const struct init_job *job, pid_t program, const sigset_t *watched)
+	__attribute__((noreturn));
+static void supervise(const struct init_job *job, pid_t program, const sigset_t *watched)
 {
 	for (;;)
-		serve_signal(sigtimedwait(watched, NULL, NULL), program, NULL);
+		serve_signal(job, sigtimedwait(watched, NULL, NULL), program, NULL);
 }
 
 /* No control group counts processor time: we do. Looks are apart in time, whatever signals come between. */
@@ -339,12 +368,12 @@ static void supervise_sampling(const struct init_job *job, pid_t program, const 
 		if (now >= next) {
 			uint64_t used = cpu_sampler_take(sampler);
 			if (used >= job->spec->cpu_time_ns)
-				finish(INIT_REPORT_CPU, 0, used);
+				finish(job, INIT_REPORT_CPU, 0, used);
 			next = now + cpu_sampler_pause_ns(sampler, job->spec->cpu_time_ns);
 		}
 		const struct timespec pause = {.tv_sec = (time_t)((next - now) / NS_PER_SEC),
 			.tv_nsec = (long)((next - now) % NS_PER_SEC)};
-		serve_signal(sigtimedwait(watched, NULL, &pause), program, sampler);
+		serve_signal(job, sigtimedwait(watched, NULL, &pause), program, sampler);
 	}
 }
 
@@ -377,11 +406,11 @@ void init_main(const struct init_job *job)
 		_exit(125); /* the launcher is gone */
 	r = start_program(job, &program);
 	if (r < 0)
-		finish(INIT_REPORT_EXEC_FAILED, -r, 0);
+		finish(job, INIT_REPORT_EXEC_FAILED, -r, 0);
 	/* the program's streams end with the program */
 	for (int i = 0; i < 3; i++)
 		(void)close(i); /* inherited, open */
 	if (samples)
 		supervise_sampling(job, program, &watched, &sampler);
-	supervise(program, &watched);
+	supervise(job, program, &watched);
 }

@@ -18,8 +18,8 @@ struct init_job {
 	struct mounts mounts;
 	const struct filter_program *filter;
 	struct probe_outside outside; /* what the sandbox's namespaces must differ from */
-	bool drop_groups; /* root: supplementary groups are the caller's */
-	bool own_network; /* a fresh network namespace, in which lo must come up */
+	bool drop_groups;             /* root: supplementary groups are the caller's */
+	bool own_network;             /* a fresh network namespace, in which lo must come up */
 	int go; /* a byte once uid and gid are mapped, one when the program may start; its end: the launcher died */
 	int report;     /* a channel: struct init_report leave here */
 	int streams[3]; /* the program's 0-2; [0] -1: /dev/null */
@@ -40,7 +40,7 @@ struct init_report {
 	int32_t value;
 	uint64_t cpu_ns;            /* of init and what it reaped */
 	uint64_t memory_peak_bytes; /* of the largest process */
-	struct probe_facts facts; /* confined */
+	struct probe_facts facts;   /* confined */
 	char text[256]; /* failed: what; exited: a writable folder that is full, or nothing */
 };
 

@@ -11,7 +11,9 @@
 #include <sys/stat.h>
 
 struct input {
-	char name[SPEC_NAME_BYTES];
+	char name
+		[SPEC_PATH_BYTES]; /* as --in has it, in /work; of --bind the whole path, which begins with / */
+	bool writable;
 	char *source;
 	int fd; /* O_PATH */
 	struct stat st;
@@ -26,9 +28,11 @@ struct input_user {
 
 /** Open "SRC[:NAME]"; regular files and folders that the caller may read. */
 int input_open(const char *text, struct input *ret, struct failure *why);
+/** Open the source of "SRC:DST[:rw]", likewise. */
+int input_open_bind(const char *text, struct input *ret, struct failure *why);
 void input_fini(struct input *in);
 /**
- * Add it to the view as work/NAME, to be overlaid. Root: an id-mapped mount in which its owner is the sandbox's user,
+ * Add it to the view at its place, to be overlaid unless it is writable. Root: an id-mapped mount in which its owner is the sandbox's user,
  * else a copy; an ordinary user (uid 0 of an own namespace, which the sandbox's uid maps to): a plain mount.
  */
 int input_show(const struct input *in, const struct input_user *user, struct view *view,

@@ -43,11 +43,16 @@ static uint64_t writes_of(int abi)
 	return abi >= 3 ? set | ACCESS_TRUNCATE : set;
 }
 
-static int add_folder(int rules, const char *path, uint64_t access)
+static int add_path(int rules, const char *path, uint64_t access)
 {
 	auto_fd fd = open(path, O_PATH | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		access &= LANDLOCK_ACCESS_FS_WRITE_FILE | ACCESS_TRUNCATE;
 	struct landlock_path_beneath_attr beneath = {.allowed_access = access, .parent_fd = fd};
 	return syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) < 0
 		? -errno
@@ -68,9 +73,9 @@ int landlock_apply(const char *const *writable, size_t count)
 		return -errno;
 	int r = 0;
 	for (size_t i = 0; i < count && r == 0; i++)
-		r = add_folder(rules, writable[i], writes_of(abi));
+		r = add_path(rules, writable[i], writes_of(abi));
 	if (r == 0) /* null, zero, random: nodes of the host's on read-only mounts */
-		r = add_folder(rules, "/dev",
+		r = add_path(rules, "/dev",
 			LANDLOCK_ACCESS_FS_WRITE_FILE | ioctls | (abi >= 3 ? ACCESS_TRUNCATE : 0));
 	if (r == 0 && syscall(SYS_landlock_restrict_self, rules, 0) < 0)
 		r = -errno;

@@ -1,10 +1,15 @@
-/* See mounts.h. Every path here is relative to a tmpfs that was empty a moment ago: no link in it is anyone else's. */
+/*
+ * See mounts.h. Paths here are relative to a tmpfs that was empty a moment ago, or to a layer of ours over --rootfs: no link in
+ * it is anyone else's. Where the caller chose the place, point.c goes there.
+ */
 #include "sandbox-launcher/mounts.h"
 
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "sandbox-launcher/alias.h"
 #include "sandbox-launcher/overlay.h"
+#include "sandbox-launcher/point.h"
+#include "sandbox-launcher/rootfs.h"
 #include "sandbox-launcher/userns.h"
 
 #include <fcntl.h>
@@ -17,7 +22,14 @@
 #define ROOT_SPARE_BYTES ((uint64_t)2 << 20) /* folders, links and page rounding */
 #define ROOT_INODES      4096
 #define SCRATCH_INODES   65536
-#define VIEW_HOME_BELOW  VIEW_HOME "/"
+
+/* While the tree is built. The working directory is where paths are meant to be relative to. */
+struct building {
+	const struct mounts *m;
+	int base; /* a tmpfs of ours: the root itself, or what lies under the root of --rootfs */
+	int root;
+	struct point_ours ours; /* where the caller's mounts may have places made */
+};
 
 static int attach(int tree, const char *path)
 {
@@ -35,85 +47,217 @@ static int write_file(const char *path, struct slice text)
 	return write_file_as(path, text, 0444);
 }
 
-/* A text over a file that a mount brought along: the copy lies in the root, a mount of it hides the other. */
-static int cover_file(const struct view_item *item)
+#define COPY ".covering"
+
+/* A read-only mount of a text, until it was mounted under the name COPY. @return descriptor or negative errno. */
+static int make_copy(struct slice text)
 {
-	static const char copy[] = ".covering";
-	int r = write_file(copy, item->text);
-	if (r < 0)
-		return r;
-	auto_fd tree = view_open_tree(
-		AT_FDCWD, copy, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-	if (tree < 0)
-		return tree;
-	r = attach(tree, item->path);
-	return r == 0 && unlink(copy) < 0 ? -errno : r;
+	int r = write_file(COPY, text);
+	return r < 0 ? r
+		     : view_open_tree(AT_FDCWD, COPY,
+			       MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 }
 
-static int place(const struct view_item *item, bool input, struct failure *why)
+/* A text over a file that is there: a mount of a copy, which keeps it, hides the other. */
+static int cover_file(const struct view_item *item, int point)
 {
-	int r = 0;
-	if (input && item->kind == VIEW_TEXT) { /* /work is writable, a copied input is not */
-		r = write_file(item->path, SLICE(""));
-		return r < 0 ? r : cover_file(item);
-	}
+	auto_fd tree = make_copy(item->text);
+	int r = tree < 0 ? tree : point_attach(point, tree);
+	return r == 0 && unlink(COPY) < 0 ? -errno : r;
+}
+
+/* The place of an item, or the item itself where it needs no mount. */
+static int make_item(const struct view_item *item)
+{
 	switch (item->kind) {
 	case VIEW_FOLDER:
+	case VIEW_TREE:
+	case VIEW_INPUT:
+	case VIEW_BIND:
+	case VIEW_TMPFS:
 		return mkdir(item->path, 0755) < 0 ? -errno : 0;
 	case VIEW_LINK:
+	case VIEW_ALIAS:
 		return symlink(item->text.ptr, item->path) < 0 ? -errno : 0;
 	case VIEW_TEXT:
-		r = write_file(item->path, item->text);
-		return r == -EEXIST ? cover_file(item) : r;
-	case VIEW_ALIAS:
-		return alias_place(item->path, item->text.ptr);
-	case VIEW_OWN:
-		return write_file_as(item->path, item->text, 0600);
-	case VIEW_TREE:
-		r = mkdir(item->path, 0755) < 0 ? -errno : 0;
-		break;
+		return write_file(item->path, item->text);
+	case VIEW_OWN: /* place_own() */
+		return 0;
 	case VIEW_TREE_FILE:
-		r = write_file(item->path, SLICE(""));
-		break;
-	case VIEW_INPUT:
-		r = mkdir(item->path, 0755) < 0 ? -errno : 0;
-		return r < 0 ? r : overlay_show(item, why);
 	case VIEW_INPUT_FILE:
-		r = write_file(item->path, SLICE(""));
-		return r < 0 ? r : overlay_show(item, why);
+	case VIEW_COPY:
+	case VIEW_BIND_FILE:
+		break;
 	}
-	return r < 0 ? r : attach(item->tree, item->path);
+	return write_file(item->path, SLICE(""));
 }
 
-/* Below a writable folder, which is mounted over what was there. */
-static bool is_late(const struct view_item *item)
+static bool has_tree(const struct view_item *item)
 {
-	struct slice path = slice_of(item->path);
-	return slice_starts(path, SLICE("work/")) ||
-		slice_starts(path, slice_of(&VIEW_HOME_BELOW[1]));
+	return item->kind == VIEW_TREE || item->kind == VIEW_TREE_FILE;
 }
 
-static int place_view(const struct view *v, bool late, struct failure *why)
+static int place_failed(const struct view_item *item, int r, struct failure *why)
+{
+	return failure_errno(why, r, "can't place /%s in the sandbox", item->path);
+}
+
+/* Into the base, which is the root: nothing is there yet but what earlier items brought along. */
+static int place_items(const struct view *v, struct failure *why)
 {
 	for (size_t i = 0; i < v->count; i++) {
 		const struct view_item *item = &v->items[i];
-		if (is_late(item) != late)
+		if (view_is_late(item))
 			continue;
-		int r = place(item, late, why);
+		int r = item->kind == VIEW_ALIAS ? alias_place(item->path, item->text.ptr)
+						 : make_item(item);
+		if (r == -EEXIST && item->kind == VIEW_TEXT) {
+			auto_fd point = open(item->path, O_PATH | O_CLOEXEC);
+			r = point < 0 ? -errno : cover_file(item, point);
+		}
+		if (r == 0 && has_tree(item))
+			r = attach(item->tree, item->path);
 		if (r < 0)
-			return failure_errno(why, r, "can't place /%s in the sandbox", item->path);
+			return place_failed(item, r, why);
 	}
 	return 0;
 }
 
-static int place_inputs(const struct view *v, bool any, struct failure *why)
+static bool is_below(const char *path, const char *folder)
 {
-	int r = any ? overlay_begin() : 0;
+	size_t len = strlen(folder);
+	return strncmp(path, folder, len) == 0 && path[len] == '/';
+}
+
+static const struct {
+	const char *path;
+	mode_t mode;
+} SCRATCH[] = {{"tmp", 01777}, {"work", 0755}, {&VIEW_HOME[1], 0755}, {"dev/shm", 01777}};
+
+/* Whether the place of a late item is in something that is mounted later: then it is not in the root. */
+static bool is_deeper(const struct view *v, const struct view_item *item)
+{
+	bool found = false;
+	for (size_t i = 0; i < array_size(SCRATCH) && !found; i++)
+		found = is_below(item->path, SCRATCH[i].path);
+	for (size_t i = 0; i < v->count && !found; i++)
+		found = view_is_late(&v->items[i]) && is_below(item->path, v->items[i].path);
+	return found;
+}
+
+static int make_parents(const char *path)
+{
+	char part[VIEW_PATH_BYTES];
+	for (size_t i = 1; path[i] != '\0'; i++) {
+		if (path[i] != '/')
+			continue;
+		(void)slice_copy(
+			(struct slice){path, i}, part, sizeof(part)); /* shorter than its source */
+		if (mkdir(part, 0755) < 0 && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
+/* Every place of ours, and of the caller's mounts, into a layer over the tree of --rootfs. */
+static int fill_layer(const struct view *v, struct failure *why)
+{
+	for (size_t i = 0; i < v->count; i++) {
+		const struct view_item *item = &v->items[i];
+		if (item->kind == VIEW_OWN || (view_is_late(item) && is_deeper(v, item)))
+			continue;
+		int r = make_parents(item->path);
+		if (r == 0)
+			r = make_item(item);
+		if (r == -EEXIST && view_is_folder(item)) /* another's parent */
+			r = 0;
+		if (r < 0)
+			return place_failed(item, r, why);
+	}
+	return 0;
+}
+
+/* @return the root, which is also the working directory. */
+static int build_on_rootfs(const struct building *b, struct failure *why)
+{
+	const struct view *v = b->m->view;
+	int r = rootfs_begin();
+	if (r == 0 && chdir(ROOTFS_LAYER) < 0)
+		r = -errno;
+	if (r < 0)
+		return failure_errno(why, r, "can't make a layer over --rootfs");
+	r = fill_layer(v, why);
+	if (r < 0)
+		return r;
+	auto_fd root = fchdir(b->base) < 0 ? failure_errno(why, -errno, "can't go back")
+					   : rootfs_merge(v, why);
+	if (root < 0)
+		return root;
+	if (fchdir(root) < 0)
+		return failure_errno(why, -errno, "can't enter the root");
+	for (size_t i = 0; i < v->count; i++) {
+		r = has_tree(&v->items[i]) ? attach(v->items[i].tree, v->items[i].path) : 0;
+		if (r < 0)
+			return place_failed(&v->items[i], r, why);
+	}
+	return fd_take(&root);
+}
+
+/* A writable folder of the caller's: what listens there would be reached through it, so there must be nothing that does. */
+static int check_bind(const struct view_item *item, struct failure *why)
+{
+	int fd = openat(item->tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = fd < 0 ? -errno : overlay_check_tree(fd);
+	if (r == -EBADMSG)
+		return failure_set(why, r,
+			"--bind: the folder shown as /%s holds a socket, FIFO or device: they lead to "
+			"processes of the host; bind it without :rw, or what is beside it",
+			item->path);
+	return r < 0 ? failure_errno(why, r, "--bind: the folder shown as /%s", item->path) : 0;
+}
+
+static int place_tmpfs(struct building *b, const struct view_item *item, int point)
+{
+	auto_fd tree = view_tmpfs(item->bytes, SCRATCH_INODES, 0755, SANDBOX_UID, SANDBOX_GID);
+	int r = tree < 0 ? tree : point_is_ours(&b->ours, tree);
+	return r < 0 ? r : point_attach(point, tree);
+}
+
+static int place_late_item(struct building *b, const struct view_item *item, struct failure *why)
+{
+	struct overlay_place at = {
+		point_open(b->root, item->path, view_is_folder(item), &b->ours, why), b->root};
+	auto_fd point = at.point;
+	int r = 0;
+	if (point < 0)
+		return point;
+	if (item->kind == VIEW_INPUT || item->kind == VIEW_INPUT_FILE)
+		return overlay_show(item, &at, why);
+	if (item->kind == VIEW_TMPFS)
+		return place_tmpfs(b, item, point);
+	if (item->kind == VIEW_COPY)
+		return cover_file(item, point);
+	r = point_attach(point, item->tree);
+	return r == 0 && item->kind == VIEW_BIND ? check_bind(item, why) : r;
+}
+
+/* In the base: overlays are made there. */
+static int place_late(struct building *b, struct failure *why)
+{
+	const struct view *v = b->m->view;
+	if (!b->m->has_late)
+		return 0;
+	int r = fchdir(b->base) < 0 ? -errno : overlay_begin();
 	if (r < 0)
 		return failure_errno(why, r, "can't make folders for inputs");
-	r = place_view(v, true, why);
-	if (r == 0 && any)
-		r = overlay_end();
+	for (size_t i = 0; i < v->count && r == 0; i++) {
+		if (!view_is_late(&v->items[i]))
+			continue;
+		r = place_late_item(b, &v->items[i], why);
+		if (r < 0)
+			return place_failed(&v->items[i], r, why);
+	}
+	r = overlay_end();
 	return r < 0 ? failure_errno(why, r, "can't remove folders for inputs") : 0;
 }
 
@@ -185,40 +329,72 @@ static int mount_proc(void)
 	return r;
 }
 
-static int mount_writable(const struct mounts *m)
+static int mount_writable(struct building *b)
 {
-	static const struct {
-		const char *path;
-		mode_t mode;
-	} folders[] = {{"tmp", 01777}, {"work", 0755}, {&VIEW_HOME[1], 0755}, {"dev/shm", 01777}};
-	for (size_t i = 0; i < array_size(folders); i++) {
-		auto_fd tree = view_tmpfs(m->scratch_bytes, SCRATCH_INODES, folders[i].mode,
+	for (size_t i = 0; i < array_size(SCRATCH); i++) {
+		auto_fd tree = view_tmpfs(b->m->scratch_bytes, SCRATCH_INODES, SCRATCH[i].mode,
 			SANDBOX_UID, SANDBOX_GID);
-		int r = tree < 0 ? tree : attach(tree, folders[i].path);
+		int r = tree < 0 ? tree : point_is_ours(&b->ours, tree);
+		if (r == 0)
+			r = attach(tree, SCRATCH[i].path);
 		if (r < 0)
 			return r;
 	}
-	return attach(m->out, "out");
+	return attach(b->m->out, "out");
 }
 
-/* The new root goes over a folder that every host has; then it becomes the root and the host's tree is let go. */
-static int enter_root(const struct mounts *m, struct failure *why)
+/* Files of the program's own, in the writable folders, which only we have touched yet. */
+static int place_own(const struct view *v)
+{
+	int r = 0;
+	for (size_t i = 0; i < v->count && r == 0; i++) {
+		const struct view_item *item = &v->items[i];
+		if (item->kind != VIEW_OWN)
+			continue;
+		r = make_parents(item->path);
+		if (r == 0)
+			r = write_file_as(item->path, item->text, 0600);
+	}
+	return r;
+}
+
+/* The base goes over a folder that every host has, and becomes the working directory. */
+static int enter_base(struct building *b, struct failure *why)
 {
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return failure_errno(why, -errno, "can't make the mounts private");
-	auto_fd root = view_tmpfs(m->view->text_bytes + ROOT_SPARE_BYTES, ROOT_INODES, 0755,
+	b->base = view_tmpfs(b->m->view->text_bytes + ROOT_SPARE_BYTES, ROOT_INODES, 0755,
 		SANDBOX_UID, SANDBOX_GID);
-	if (root < 0)
-		return failure_errno(why, root, "can't make the root of the sandbox");
-	if (move_mount(root, "", AT_FDCWD, "/usr", MOVE_MOUNT_F_EMPTY_PATH) < 0 || fchdir(root) < 0)
+	if (b->base < 0)
+		return failure_errno(why, b->base, "can't make the root of the sandbox");
+	if (move_mount(b->base, "", AT_FDCWD, "/usr", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
+		fchdir(b->base) < 0)
 		return failure_errno(why, -errno, "can't enter the root of the sandbox");
 	return 0;
 }
 
-/* Must not be possible afterwards: naming anything of the host's tree, by path or by a mount below or above. */
-static int leave_host(struct failure *why)
+/* Read-only places that are there, on whatever they lie. The working directory is the root afterwards. */
+static int build_root(struct building *b, struct failure *why)
 {
-	if (syscall(SYS_pivot_root, ".", ".") < 0)
+	int r = enter_base(b, why);
+	if (r < 0)
+		return r;
+	if (b->m->view->rootfs >= 0) {
+		b->root = build_on_rootfs(b, why);
+		return b->root < 0 ? b->root : 0;
+	}
+	r = place_items(b->m->view, why);
+	if (r < 0)
+		return r;
+	b->root = fcntl(b->base, F_DUPFD_CLOEXEC, 3);
+	r = b->root < 0 ? -errno : point_is_ours(&b->ours, b->root);
+	return r < 0 ? failure_errno(why, r, "can't hold the root of the sandbox") : 0;
+}
+
+/* Must not be possible afterwards: naming anything of the host's tree, by path or by a mount below or above. */
+static int leave_host(const struct building *b, struct failure *why)
+{
+	if (fchdir(b->root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
 		return failure_errno(why, -errno, "can't change the root");
 	if (umount2(".", MNT_DETACH) < 0)
 		return failure_errno(why, -errno, "can't let the host's tree go");
@@ -229,11 +405,9 @@ static int leave_host(struct failure *why)
 	return chdir("/work") < 0 ? failure_errno(why, -errno, "can't enter /work") : 0;
 }
 
-int mounts_enter(const struct mounts *m, struct failure *why)
+static int build(struct building *b, struct failure *why)
 {
-	int r = enter_root(m, why);
-	if (r == 0)
-		r = place_view(m->view, false, why);
+	int r = build_root(b, why);
 	if (r < 0)
 		return r;
 	r = mount_proc();
@@ -241,20 +415,51 @@ int mounts_enter(const struct mounts *m, struct failure *why)
 		return failure_errno(why, r,
 			"can't mount a fresh /proc (in a container, some entry of /proc is covered: run it "
 			"with an uncovered /proc)");
-	r = mount_writable(m);
+	r = mount_writable(b);
+	if (r == 0)
+		r = place_own(b->m->view);
 	if (r < 0)
 		return failure_errno(why, r, "can't mount the writable folders");
-	r = place_inputs(m->view, m->has_inputs, why);
-	return r < 0 ? r : leave_host(why);
+	r = place_late(b, why);
+	return r < 0 ? r : leave_host(b, why);
 }
 
-const char *mounts_full(void)
+int mounts_enter(const struct mounts *m, struct failure *why)
+{
+	struct building b = {.m = m, .base = -1, .root = -1};
+	int r = build(&b, why);
+	fd_close(&b.base);
+	fd_close(&b.root);
+	return r;
+}
+
+bool mounts_is_shadowed(const struct view *v, const char *folder)
+{
+	bool found = false;
+	for (size_t i = 0; i < v->count && !found; i++)
+		found = view_is_late(&v->items[i]) && v->items[i].kind != VIEW_TMPFS &&
+			strcmp(v->items[i].path, folder + 1) == 0;
+	return found;
+}
+
+static bool is_full(const char *folder)
+{
+	struct statfs fs;
+	return statfs(folder, &fs) == 0 && (fs.f_bavail == 0 || fs.f_ffree == 0);
+}
+
+const char *mounts_full(const struct view *v, char to[static VIEW_PATH_BYTES + 1])
 {
 	static const char *const folders[] = {MOUNTS_OUT, "/tmp", "/work", VIEW_HOME, "/dev/shm"};
-	for (size_t i = 0; i < array_size(folders); i++) {
-		struct statfs fs;
-		if (statfs(folders[i], &fs) == 0 && (fs.f_bavail == 0 || fs.f_ffree == 0))
+	for (size_t i = 0; i < array_size(folders); i++)
+		if (is_full(folders[i]) && !mounts_is_shadowed(v, folders[i]))
 			return folders[i];
+	for (size_t i = 0; i < v->count; i++) {
+		if (v->items[i].kind != VIEW_TMPFS)
+			continue;
+		(void)snprintf(to, VIEW_PATH_BYTES + 1, "/%s", v->items[i].path); /* fits */
+		if (is_full(to))
+			return to;
 	}
 	return NULL;
 }

@@ -12,8 +12,8 @@
 /** What to build. Descriptors are borrowed. */
 struct mounts {
 	const struct view *view;
-	int out; /* detached tmpfs that the launcher also holds */
-	bool has_inputs;
+	int out;                /* detached tmpfs that the launcher also holds */
+	bool has_late;          /* something of the caller's is in the view */
 	uint64_t scratch_bytes; /* size of /tmp, /work, and home and /dev/shm each */
 };
 
@@ -32,7 +32,9 @@ static inline uint64_t mounts_scratch_bytes(uint64_t memory_bytes)
 {
 	return memory_bytes / 2;
 }
-/** A writable folder that is full, seen from inside; NULL: none. */
-const char *mounts_full(void);
+/** A writable folder that is full, seen from inside; NULL: none. @to: room for its path. */
+const char *mounts_full(const struct view *v, char to[static VIEW_PATH_BYTES + 1]);
+/** Whether a mount of the caller's hides this folder of ours (absolute). */
+bool mounts_is_shadowed(const struct view *v, const char *folder);
 
 #endif

@@ -6,18 +6,18 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "sandbox-launcher/point.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
 #define LOWER  ".lower"
 #define MERGED ".merged"
-#define LAYERS                                                                                     \
-	LOWER ":run" /* an overlay without an upper layer needs two: /run is an empty folder of ours */
-#define FLAGS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+#define FLAGS  (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
 #define MOUNTINFO_BYTES_MAX ((size_t)64 << 20)
 
@@ -41,10 +41,10 @@ static int detach(const char *path)
 	return umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-int overlay_open(void)
+int overlay_open(const char *layers)
 {
-	static const char *const options[][2] = {
-		{"lowerdir", LAYERS}, {"redirect_dir", "nofollow"}, {"metacopy", "off"}};
+	const char *const options[][2] = {
+		{"lowerdir", layers}, {"redirect_dir", "nofollow"}, {"metacopy", "off"}};
 	auto_fd fs = fsopen("overlay", FSOPEN_CLOEXEC);
 	if (fs < 0)
 		return -errno;
@@ -59,14 +59,16 @@ int overlay_open(void)
 }
 
 /* An overlay shows the folders at which other file systems are mounted, but not those: it would hide files in silence. */
-static bool has_mounts_below(void)
+bool overlay_hides(int fd, const char *mountinfo, const char *name)
 {
 	struct buf text;
 	buf_init(&text, 2 * MOUNTINFO_BYTES_MAX);
-	int r = file_read(AT_FDCWD, "proc/self/mountinfo", MOUNTINFO_BYTES_MAX, &text);
+	char part[NAME_MAX + 3];
+	int len = snprintf(part, sizeof(part), "/%s/", name);
+	int r = file_read(fd, mountinfo, MOUNTINFO_BYTES_MAX, &text);
 	struct slice lines = buf_slice(&text);
 	bool found = r < 0 || lines.ptr == NULL ||
-		memmem(lines.ptr, lines.len, "/" LOWER "/", sizeof(LOWER) + 1) != NULL;
+		memmem(lines.ptr, lines.len, part, (size_t)len) != NULL;
 	buf_fini(&text);
 	return found;
 }
@@ -112,31 +114,33 @@ int overlay_check_tree(int fd)
 }
 
 /* The kernel has no overlay for this folder. */
-static int show_checked(const struct view_item *item, struct failure *why)
+static int show_checked(const struct view_item *item, int point, struct failure *why)
 {
 	int fd = open(LOWER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r = fd < 0 ? -errno : overlay_check_tree(fd);
 	if (r == 0)
-		return attach(item->tree, item->path);
+		return point_attach(point, item->tree);
 	const char *what = r == -EBADMSG ? "it holds a socket, FIFO or device"
 		: r == -E2BIG            ? "it holds too much to be looked through"
 					 : strerror(-r);
 	return failure_set(why, r,
-		"--in: the folder shown as %s can't be an overlay here, and %s: pass files, or a folder with files "
+		"the folder shown as /%s can't be an overlay here, and %s: pass files, or a folder with files "
 		"only",
 		item->path, what);
 }
 
-static int show_folder(const struct view_item *item, struct failure *why)
+static int show_folder(
+	const struct view_item *item, const struct overlay_place *place, struct failure *why)
 {
 	int r = attach(item->tree, LOWER);
 	if (r < 0)
 		return r;
-	auto_fd overlay = has_mounts_below() ? -EXDEV : overlay_open();
+	bool hides = overlay_hides(place->root, "proc/self/mountinfo", LOWER);
+	auto_fd overlay = hides ? -EXDEV : overlay_open(OVERLAY_LAYERS);
 	if (overlay < 0)
-		return show_checked(item, why);
+		return show_checked(item, place->point, why);
 	r = detach(LOWER);
-	return r < 0 ? r : attach(overlay, item->path);
+	return r < 0 ? r : point_attach(place->point, overlay);
 }
 
 /* Whether the overlay's file is the one that was opened: the host may have put another under its name since. */
@@ -153,7 +157,7 @@ static int open_overlaid_file(const struct view_item *item)
 {
 	char path[sizeof(MERGED) + NAME_MAX + 2];
 	(void)snprintf(path, sizeof(path), MERGED "/%s", item->text.ptr);
-	auto_fd overlay = overlay_open();
+	auto_fd overlay = overlay_open(OVERLAY_LAYERS);
 	int r = overlay < 0 ? overlay : attach(overlay, MERGED);
 	if (r < 0)
 		return r;
@@ -169,7 +173,7 @@ static int open_overlaid_file(const struct view_item *item)
 	return r < 0 ? r : fd_take(&file);
 }
 
-static int show_file(const struct view_item *item)
+static int show_file(const struct view_item *item, int point)
 {
 	auto_fd file = -1;
 	if (item->layer >= 0 && attach(item->layer, LOWER) == 0) {
@@ -178,10 +182,12 @@ static int show_file(const struct view_item *item)
 		if (r < 0)
 			return r;
 	}
-	return attach(file >= 0 ? file : item->tree, item->path);
+	return point_attach(point, file >= 0 ? file : item->tree);
 }
 
-int overlay_show(const struct view_item *item, struct failure *why)
+int overlay_show(
+	const struct view_item *item, const struct overlay_place *place, struct failure *why)
 {
-	return item->kind == VIEW_INPUT_FILE ? show_file(item) : show_folder(item, why);
+	return item->kind == VIEW_INPUT_FILE ? show_file(item, place->point)
+					     : show_folder(item, place, why);
 }

@@ -1,7 +1,7 @@
 /*
  * Shows a folder or file of the host through a read-only overlay of it: a socket or FIFO in it is then another inode, at
  * which nobody listens, and a lock on a file is not a lock on the host's. A read-only mount alone stops neither connect()
- * nor a FIFO. Runs in the sandbox's first process, whose working directory is the new root, before it leaves the host.
+ * nor a FIFO. Runs in the sandbox's first process, whose working directory is a tmpfs of its own, before it leaves the host.
  */
 #ifndef ECLUSA_SANDBOX_LAUNCHER_OVERLAY_H
 #define ECLUSA_SANDBOX_LAUNCHER_OVERLAY_H
@@ -11,17 +11,27 @@
 #define OVERLAY_ENTRIES_MAX 200000 /* looked at where the kernel refuses the overlay */
 #define OVERLAY_DEPTH_MAX   64
 
-/** Make, and later remove, the two places that overlay_show() works in. */
+/** Make, and later remove, the places in the working directory that overlay_show() works in. */
 int overlay_begin(void);
 int overlay_end(void);
+/** What overlay_show() needs beside the item: where it goes, and the root that has the new /proc. */
+struct overlay_place {
+	int point, root;
+};
 /**
- * Place @item, whose path exists, of kind VIEW_INPUT or VIEW_INPUT_FILE. Where the kernel refuses the overlay, a
+ * Place @item, of kind VIEW_INPUT or VIEW_INPUT_FILE. Where the kernel refuses the overlay, a
  * file is mounted as it is, and a folder only if it holds nothing but files, folders and links.
  */
-int overlay_show(const struct view_item *item, struct failure *why);
+int overlay_show(
+	const struct view_item *item, const struct overlay_place *place, struct failure *why);
 
-/** A detached overlay of the folder in the first place of overlay_begin(), beside an empty folder `run`. @return descriptor or negative errno. */
-int overlay_open(void);
+/* Of overlay_begin(); one without an upper layer needs two: `run` is an empty folder of ours, which stays. */
+#define OVERLAY_LAYERS ".lower:run"
+
+/** A detached read-only overlay of these folders, relative. @return descriptor or negative errno. */
+int overlay_open(const char *layers);
+/** Whether another file system is mounted below the folder called @name, going by @mountinfo (proc_pid_mountinfo(5)): an overlay would hide it. */
+bool overlay_hides(int fd, const char *mountinfo, const char *name);
 /** Whether the tree at @fd (taken) holds regular files, folders and links only. -EBADMSG: not; -E2BIG: too much to say. */
 int overlay_check_tree(int fd);
 

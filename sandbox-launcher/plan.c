@@ -6,6 +6,8 @@
 #include "common/upstream.h"
 #include "policy/trust.h"
 #include "sandbox-launcher/layer.h"
+#include "sandbox-launcher/mounts.h"
+#include "sandbox-launcher/rootfs.h"
 #include "sandbox-launcher/userns.h"
 
 #include <stdio.h>
@@ -14,13 +16,16 @@
 
 static int plan_inputs(struct plan *p, struct failure *why)
 {
-	if (p->spec->in.count == 0)
+	size_t binds = p->spec->bind.count, count = binds + p->spec->in.count;
+	if (count == 0)
 		return 0;
-	p->inputs = calloc(p->spec->in.count, sizeof(*p->inputs));
+	p->inputs = calloc(count, sizeof(*p->inputs));
 	if (p->inputs == NULL)
 		return failure_set(why, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < p->spec->in.count; i++) {
-		int r = input_open(p->spec->in.items[i], &p->inputs[i], why);
+	for (size_t i = 0; i < count; i++) {
+		struct input *to = &p->inputs[i];
+		int r = i < binds ? input_open_bind(p->spec->bind.items[i], to, why)
+				  : input_open(p->spec->in.items[i - binds], to, why);
 		if (r < 0)
 			return r;
 		p->input_count++;
@@ -106,6 +111,10 @@ int plan_make(struct plan *p, const struct spec *spec, struct result *result, st
 		r = upstream_check(&(struct upstream_options){spec->upstream_ca, spec->hosts,
 					   spec_upstream_proxy(spec)},
 			why);
+	if (r == 0 && spec->rootfs != NULL) {
+		p->view.rootfs = rootfs_open(spec->rootfs, why);
+		r = p->view.rootfs < 0 ? p->view.rootfs : 0;
+	}
 	if (r == 0)
 		r = plan_inputs(p, why);
 	if (r == 0 && spec->out != NULL) {
@@ -125,12 +134,26 @@ static int plan_user(struct plan *p, struct failure *why)
 	return p->uid_lock < 0 ? p->uid_lock : 0;
 }
 
+static int plan_tmpfs(struct plan *p, const char *text, struct failure *why)
+{
+	struct spec_tmpfs t;
+	int r = spec_tmpfs(text, &t, why);
+	if (r < 0)
+		return r;
+	if (t.bytes == 0)
+		t.bytes = mounts_scratch_bytes(p->spec->memory_bytes);
+	r = view_add_tmpfs(&p->view, t.path + 1, t.bytes);
+	return r < 0 ? failure_errno(why, r, "--tmpfs %s", t.path) : 0;
+}
+
 static int plan_files(struct plan *p, struct failure *why)
 {
 	const struct input_user user = {p->root, p->uid, p->gid};
-	int r = view_add_host(&p->view, why);
+	int r = p->view.rootfs < 0 ? view_add_host(&p->view, why) : view_add_rootfs(&p->view, why);
 	if (r == 0 && p->profile != NULL)
 		r = trust_files_begin(&p->trust, why);
+	for (size_t i = 0; i < p->spec->tmpfs.count && r == 0; i++)
+		r = plan_tmpfs(p, p->spec->tmpfs.items[i], why);
 	for (size_t i = 0; i < p->input_count && r == 0; i++)
 		r = input_show(&p->inputs[i], &user, &p->view, why);
 	if (r < 0)

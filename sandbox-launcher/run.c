@@ -9,6 +9,7 @@
 #include "sandbox-launcher/network.h"
 #include "sandbox-launcher/plan.h"
 #include "sandbox-launcher/record.h"
+#include "sandbox-launcher/rootfs.h"
 #include "sandbox-launcher/supervise.h"
 #include "sandbox-launcher/trust_places.h"
 #include "sandbox-launcher/userns.h"
@@ -113,7 +114,8 @@ static int start_program(struct run *run, struct failure *why)
 		.spec = run->spec,
 		.env = run->env,
 		.cgroup = &run->plan.cgroup,
-		.mounts = {&run->plan.view, run->plan.out, run->plan.input_count > 0,
+		.mounts = {&run->plan.view, run->plan.out,
+			run->plan.input_count > 0 || run->spec->tmpfs.count > 0,
 			mounts_scratch_bytes(run->spec->memory_bytes)},
 		.filter = &run->plan.filter,
 		.drop_groups = run->plan.root,
@@ -124,7 +126,10 @@ static int start_program(struct run *run, struct failure *why)
 		.uid = run->plan.uid,
 		.gid = run->plan.gid,
 	};
-	int r = probe_outside(&job.outside);
+	int r = run->spec->rootfs == NULL ? 0 : rootfs_check(&run->plan.view, why);
+	if (r < 0)
+		return r;
+	r = probe_outside(&job.outside);
 	if (r < 0)
 		return failure_errno(why, r, "can't read this process's namespaces");
 	return launch(&job, &options, &run->launched, why);

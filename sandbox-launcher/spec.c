@@ -10,6 +10,9 @@
 
 enum {
 	OPTION_IN,
+	OPTION_ROOTFS,
+	OPTION_BIND,
+	OPTION_TMPFS,
 	OPTION_OUT,
 	OPTION_OVERWRITE,
 	OPTION_ENV,
@@ -41,6 +44,11 @@ enum {
 
 static const struct spec_option OPTIONS[] = {
 	[OPTION_IN] = {"in", 0, SPEC_LIST, "SRC[:NAME]", "show SRC read-only as /work/NAME"},
+	[OPTION_ROOTFS] = {"rootfs", 0, SPEC_VALUE, "DIR",
+		"show DIR read-only as the root, in place of the host's files"},
+	[OPTION_BIND] = {"bind", 0, SPEC_LIST, "SRC:DST[:rw]",
+		"show SRC as DST, read-only unless :rw"},
+	[OPTION_TMPFS] = {"tmpfs", 0, SPEC_LIST, "DST[:SIZE]", "an empty writable folder at DST"},
 	[OPTION_OUT] = {"out", 0, SPEC_VALUE, "DIR",
 		"put what the program leaves in /out into DIR"},
 	[OPTION_OVERWRITE] = {"overwrite", 0, SPEC_FLAG, NULL,
@@ -111,12 +119,14 @@ void spec_fini(struct spec *s)
 {
 	list_fini(&s->argv);
 	list_fini(&s->in);
+	list_fini(&s->bind);
+	list_fini(&s->tmpfs);
 	list_fini(&s->env);
 	list_fini(&s->allow);
 	list_fini(&s->trust);
-	char **const texts[] = {&s->out, &s->policy, &s->profile, &s->audit_dir, &s->upstream_ca,
-		&s->resolver, &s->hosts, &s->require, &s->stdin_text, &s->upstream_proxy,
-		&s->upstream_proxy_auth};
+	char **const texts[] = {&s->out, &s->rootfs, &s->policy, &s->profile, &s->audit_dir,
+		&s->upstream_ca, &s->resolver, &s->hosts, &s->require, &s->stdin_text,
+		&s->upstream_proxy, &s->upstream_proxy_auth};
 	for (size_t i = 0; i < array_size(texts); i++) {
 		free(*texts[i]);
 		*texts[i] = NULL;
@@ -375,6 +385,19 @@ static int set_input(struct spec *s, const char *value, struct failure *why)
 	return list_add(&s->in, value, SPEC_ITEMS_MAX, "inputs (--in)", why);
 }
 
+static int set_mount(struct spec *s, size_t which, const char *value, struct failure *why)
+{
+	struct spec_bind bind = {0};
+	struct spec_tmpfs tmpfs;
+	bool binds = which == OPTION_BIND;
+	int r = binds ? spec_bind(value, &bind, why) : spec_tmpfs(value, &tmpfs, why);
+	free(bind.source);
+	if (r < 0)
+		return r;
+	return binds ? list_add(&s->bind, value, SPEC_ITEMS_MAX, "--bind", why)
+		     : list_add(&s->tmpfs, value, SPEC_ITEMS_MAX, "--tmpfs", why);
+}
+
 int spec_set(
 	struct spec *s, const struct spec_option *option, const char *value, struct failure *why)
 {
@@ -385,6 +408,11 @@ int spec_set(
 	switch (index) {
 	case OPTION_IN:
 		return set_input(s, value, why);
+	case OPTION_ROOTFS:
+		return set_text(&s->rootfs, value, option, why);
+	case OPTION_BIND:
+	case OPTION_TMPFS:
+		return set_mount(s, index, value, why);
 	case OPTION_OUT:
 		return set_text(&s->out, value, option, why);
 	case OPTION_OVERWRITE:
@@ -510,5 +538,5 @@ int spec_check(struct spec *s, struct failure *why)
 			"--upstream-ca, --upstream-proxy, --resolver and --hosts need --allow or --policy");
 	if (s->interactive && s->stdin_text != NULL)
 		return failure_set(why, -EINVAL, "--interactive and stdin can't be given together");
-	return 0;
+	return spec_check_mounts(s, why);
 }

@@ -14,6 +14,7 @@
 #define SPEC_ARGS_MAX    4096
 #define SPEC_BYTES_MAX   ((size_t)16 << 20) /* a --spec document */
 #define SPEC_NAME_BYTES  256
+#define SPEC_PATH_BYTES  256 /* in the sandbox */
 #define SPEC_MEMORY_MIN  ((uint64_t)4 << 20)
 #define SPEC_MEMORY_MAX  ((uint64_t)1 << 46)
 #define SPEC_OUTPUT_MAX  ((uint64_t)1 << 30)
@@ -31,13 +32,16 @@ struct spec_list {
 struct spec {
 	struct spec_list argv;
 	struct spec_list in;    /* SRC[:NAME] as written */
+	struct spec_list bind;  /* SRC:DST[:rw] as written */
+	struct spec_list tmpfs; /* DST[:SIZE] as written */
 	struct spec_list env;   /* NAME or NAME=VALUE */
 	struct spec_list allow; /* rules, the text after "allow " */
 	struct spec_list
 		trust;    /* files with public keys, of which one must have signed the policy */
 	char *stdin_text; /* from --spec; NULL = none */
 	size_t stdin_len;
-	char *out, *policy, *profile, *audit_dir, *upstream_ca, *resolver, *hosts, *require;
+	char *out, *rootfs, *policy, *profile, *audit_dir, *upstream_ca, *resolver, *hosts,
+		*require;
 	char *upstream_proxy, *upstream_proxy_auth;
 	bool upstream_proxy_by_name;
 	uint64_t memory_bytes, output_limit_bytes, out_limit_bytes;
@@ -88,6 +92,22 @@ static inline bool spec_has_network(const struct spec *s)
 /** Split "SRC[:NAME]" (the last colon counts). @ret_name: one component, not "." or "..". */
 int spec_input(const char *text, char **ret_source, char ret_name[static SPEC_NAME_BYTES],
 	struct failure *why);
+
+/** One --bind. The source is owned. */
+struct spec_bind {
+	char *source;
+	char path[SPEC_PATH_BYTES]; /* absolute, normal form */
+	bool writable;
+};
+/** One --tmpfs. */
+struct spec_tmpfs {
+	char path[SPEC_PATH_BYTES];
+	uint64_t bytes; /* 0: as the other writable folders */
+};
+int spec_bind(const char *text, struct spec_bind *ret, struct failure *why);
+int spec_tmpfs(const char *text, struct spec_tmpfs *ret, struct failure *why);
+/** Whether all of them can be together. */
+int spec_check_mounts(const struct spec *s, struct failure *why);
 
 /** "512M": bytes with K, M, G, T (binary). "1.5": thousandths. "15s", "200ms", "2m", "1h", "15": time. */
 int spec_parse_size(struct slice text, uint64_t *ret_bytes);

@@ -22,6 +22,7 @@ enum {
 	POLL_PROCESS,
 	POLL_SIGNALS,
 	POLL_CALLS,
+	POLL_OOM,
 	POLL_NETWORK,
 	POLL_STREAMS = POLL_NETWORK + NETWORK_POLL_COUNT, /* from and to of input, output, error */
 	POLL_COUNT = POLL_STREAMS + 6
@@ -161,6 +162,7 @@ static void fill(const struct loop *l, struct pollfd fds[static POLL_COUNT])
 	fds[POLL_PROCESS] = (struct pollfd){l->ended ? -1 : l->launched->pidfd, POLLIN, 0};
 	fds[POLL_SIGNALS] = (struct pollfd){l->signals, POLLIN, 0};
 	notify_poll(&l->calls, &fds[POLL_CALLS]);
+	fds[POLL_OOM] = (struct pollfd){l->ended ? -1 : l->options->cgroup->oom, POLLIN, 0};
 	for (int i = 0; i < NETWORK_POLL_COUNT; i++)
 		fds[POLL_NETWORK + i] = (struct pollfd){-1, 0, 0};
 	if (l->options->network != NULL && !l->ended && !l->seen->network_died)
@@ -176,6 +178,10 @@ static void serve(struct loop *l, const struct pollfd fds[static POLL_COUNT])
 		if (fds[POLL_NETWORK + i].revents == 0)
 			continue;
 		l->seen->network_died = true;
+		end_program(l);
+	}
+	if (fds[POLL_OOM].revents != 0 && cgroup_oom_seen(l->options->cgroup)) {
+		l->seen->oom = true;
 		end_program(l);
 	}
 	serve_streams(l, &fds[POLL_STREAMS]);
@@ -264,6 +270,7 @@ void supervise_run(
 		watch_clocks(&l);
 	}
 	cgroup_read(options->cgroup, &ret->usage);
+	ret->oom |= cgroup_oom_seen(options->cgroup); /* at the very end */
 	keep_output(&l);
 	notify_fini(&l.calls);
 	fd_close(&l.signals);
@@ -288,11 +295,30 @@ static void decide(struct result *r, enum verdict verdict, uint64_t number)
 	r->decided = number;
 }
 
+/* Of --tmpfs at this place; 0: there is none, or it has no size of its own. */
+static uint64_t tmpfs_bytes(const struct spec *spec, const char *folder)
+{
+	struct spec_tmpfs t;
+	for (size_t i = 0; i < spec->tmpfs.count; i++)
+		if (spec_tmpfs(spec->tmpfs.items[i], &t, NULL) == 0 && strcmp(t.path, folder) == 0)
+			return t.bytes;
+	return 0;
+}
+
 static void judge_disk(const struct supervise_options *o, const char *folder)
 {
 	bool out = strcmp(folder, MOUNTS_OUT) == 0;
 	uint64_t bytes =
 		out ? o->spec->out_limit_bytes : mounts_scratch_bytes(o->spec->memory_bytes);
+	uint64_t own = tmpfs_bytes(o->spec, folder);
+	if (own > 0) {
+		char size[32], shown[SPEC_PATH_BYTES];
+		decide(o->result, VERDICT_DISK, own);
+		(void)slice_escape(slice_of(folder), shown, sizeof(shown));
+		result_error(o->result, "disk limit of %s: try --tmpfs %s:%s", shown, shown,
+			spec_format_size(own * 4, size, sizeof(size)));
+		return;
+	}
 	decide(o->result, VERDICT_DISK, bytes);
 	char now[32], more[32];
 	result_error(o->result, "disk limit %s of %s: %s %s",
@@ -354,6 +380,8 @@ void supervise_judge(const struct supervise_options *options, const struct super
 	} else if (seen->fired == LIMITS_CPU ||
 		(seen->reported && seen->report.kind == INIT_REPORT_CPU)) {
 		decide(r, VERDICT_CPU, r->cpu_ns);
+	} else if (seen->oom) {
+		decide(r, VERDICT_OOM, options->spec->memory_bytes);
 	} else if (seen->caller_signal != 0) {
 		r->signal = seen->caller_signal;
 		decide(r, VERDICT_SIGNAL, (uint64_t)r->signal);

@@ -22,6 +22,7 @@ struct supervise_options {
 struct supervised {
 	enum limits_fired fired;
 	bool network_died;
+	bool oom;          /* memory ran out, and everything was ended for it */
 	int caller_signal; /* the caller insisted: 0 = no */
 	bool reported;
 	struct init_report report;

@@ -16,7 +16,7 @@
 
 void view_init(struct view *v)
 {
-	*v = (struct view){0};
+	*v = (struct view){.rootfs = -1};
 }
 
 void view_fini(struct view *v)
@@ -27,6 +27,7 @@ void view_fini(struct view *v)
 		free((char *)(uintptr_t)v->items[i].text.ptr);
 	}
 	free(v->items);
+	fd_close(&v->rootfs);
 	view_init(v);
 }
 
@@ -79,6 +80,35 @@ int view_add_alias(struct view *v, const char *path, const char *of)
 int view_add_own(struct view *v, const char *path, struct slice text)
 {
 	return view_add(v, VIEW_OWN, path, text);
+}
+
+int view_add_copy(struct view *v, const char *path, struct slice text)
+{
+	return view_add(v, VIEW_COPY, path, text);
+}
+
+int view_add_tmpfs(struct view *v, const char *path, uint64_t bytes)
+{
+	struct view_item *item = view_next(v, VIEW_TMPFS, path);
+	if (item == NULL)
+		return -ENOMEM;
+	item->bytes = bytes;
+	return 0;
+}
+
+int view_add_bind(struct view *v, const char *path, int tree, bool folder)
+{
+	struct view_item *item = view_next(v, folder ? VIEW_BIND : VIEW_BIND_FILE, path);
+	if (item == NULL)
+		return -ENOMEM;
+	item->tree = tree;
+	return 0;
+}
+
+bool view_is_folder(const struct view_item *item)
+{
+	return item->kind == VIEW_FOLDER || item->kind == VIEW_TREE || item->kind == VIEW_INPUT ||
+		item->kind == VIEW_BIND || item->kind == VIEW_TMPFS;
 }
 
 int view_add_tree(struct view *v, const char *path, int tree, bool folder)
@@ -289,15 +319,34 @@ static int add_device(struct view *v, size_t which, struct failure *why)
 	return 0;
 }
 
-int view_add_host(struct view *v, struct failure *why)
+static int add_own(struct view *v, const char *const *folders, size_t count, bool whole)
 {
 	int r = 0;
-	for (size_t i = 0; i < array_size(FOLDERS) && r == 0; i++)
-		r = view_add(v, VIEW_FOLDER, FOLDERS[i], SLICE(""));
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = view_add(v, VIEW_FOLDER, folders[i], SLICE(""));
 	for (size_t i = 0; i < array_size(TEXTS) && r == 0; i++)
 		r = view_add_text(v, TEXTS[i].path, slice_of(TEXTS[i].text));
 	for (size_t i = 0; i < array_size(LINKS) && r == 0; i++)
-		r = view_add(v, VIEW_LINK, LINKS[i].path, slice_of(LINKS[i].target));
+		if (whole || slice_starts(slice_of(LINKS[i].path), SLICE("dev/")))
+			r = view_add(v, VIEW_LINK, LINKS[i].path, slice_of(LINKS[i].target));
+	return r;
+}
+
+int view_add_rootfs(struct view *v, struct failure *why)
+{
+	static const char *const folders[] = {
+		"dev", "dev/shm", "etc", "proc", "tmp", "work", "out", "home", "home/sandbox"};
+	int r = add_own(v, folders, array_size(folders), false);
+	if (r < 0)
+		return failure_errno(why, r, "can't prepare the files of the sandbox");
+	for (size_t i = 0; i < array_size(DEVICES) && r == 0; i++)
+		r = add_device(v, i, why);
+	return r;
+}
+
+int view_add_host(struct view *v, struct failure *why)
+{
+	int r = add_own(v, FOLDERS, array_size(FOLDERS), true);
 	if (r < 0)
 		return failure_errno(why, r, "can't prepare the files of the sandbox");
 	for (size_t i = 0; i < array_size(HOST_PATHS); i++) {

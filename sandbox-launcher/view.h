@@ -11,12 +11,15 @@
 
 #include <sys/types.h>
 
-#define VIEW_ITEMS_MAX  512
+#define VIEW_ITEMS_MAX  1024
 #define VIEW_PATH_BYTES 320
 #define VIEW_COPY_MAX   ((size_t)32 << 10)
 #define VIEW_HOME       "/home/sandbox"
 
-/** VIEW_INPUT*: of the caller's, shown by overlay_show(). */
+/**
+ * From VIEW_INPUT on: what the caller named. It comes last, where it wants to be, through point.h; VIEW_INPUT* by
+ * overlay_show(), VIEW_BIND* as it is and writable.
+ */
 enum view_kind {
 	VIEW_FOLDER,
 	VIEW_LINK,
@@ -26,7 +29,11 @@ enum view_kind {
 	VIEW_TREE,
 	VIEW_TREE_FILE,
 	VIEW_INPUT,
-	VIEW_INPUT_FILE
+	VIEW_INPUT_FILE,
+	VIEW_COPY,
+	VIEW_BIND,
+	VIEW_BIND_FILE,
+	VIEW_TMPFS
 };
 
 /** One thing at one place. */
@@ -35,28 +42,44 @@ struct view_item {
 	char path[VIEW_PATH_BYTES]; /* relative to the new root */
 	struct slice
 		text; /* VIEW_TEXT, VIEW_OWN content, VIEW_LINK target, VIEW_ALIAS what it shows, VIEW_INPUT_FILE name in its folder; owned */
-	int tree;     /* VIEW_TREE*, VIEW_INPUT*: detached mount, attributes set; -1 otherwise */
-	int layer;    /* VIEW_INPUT_FILE: the same of its folder; -1: unknown */
+	uint64_t bytes; /* VIEW_TMPFS: its size */
+	int tree; /* VIEW_TREE*, VIEW_INPUT*, VIEW_BIND*: detached mount, attributes set; -1 otherwise */
+	int layer; /* VIEW_INPUT_FILE: the same of its folder; -1: unknown */
 };
 
 struct view {
 	struct view_item *items;
 	size_t count;
+	int rootfs; /* detached tree that takes the place of the host's files; -1: none; owned */
 	size_t text_bytes; /* sum of texts: what the root's tmpfs must hold */
 };
+
+/** Whether the caller named it. */
+static inline bool view_is_late(const struct view_item *item)
+{
+	return item->kind >= VIEW_INPUT;
+}
+bool view_is_folder(const struct view_item *item);
 
 void view_init(struct view *v);
 void view_fini(struct view *v);
 /** The host's /usr, links beside it, few files of /etc, generated ones, devices. */
 int view_add_host(struct view *v, struct failure *why);
+/** In place of it, once v->rootfs is there: the places of ours in it, generated files, devices. */
+int view_add_rootfs(struct view *v, struct failure *why);
 /** Where names are asked for: @server, or nobody (NULL). */
 int view_add_resolver(struct view *v, const struct address *server, struct failure *why);
 int view_add_text(struct view *v, const char *path, struct slice text);
 int view_add_folder(struct view *v, const char *path);
 /** The file at @of (absolute) at @path, too, over what is there: alias.h. */
 int view_add_alias(struct view *v, const char *path, const char *of);
-/** A file of the program's own, which it may change, below a folder that it may write to. */
+/** A file of the program's own, which it may change, below a folder that it may write to; folders that lead there are made. */
 int view_add_own(struct view *v, const char *path, struct slice text);
+/** Content of a file of the caller's, read-only. */
+int view_add_copy(struct view *v, const char *path, struct slice text);
+int view_add_tmpfs(struct view *v, const char *path, uint64_t bytes);
+/** A folder or file of the caller's, to be written to. Takes @tree on success. */
+int view_add_bind(struct view *v, const char *path, int tree, bool folder);
 /** Takes @tree on success. */
 int view_add_tree(struct view *v, const char *path, int tree, bool folder);
 /** A folder of the caller's. Takes @tree on success. */

@@ -3,7 +3,7 @@
 
 _eclusa_run() { # current word, previous word
 	case $2 in
-	--in | --out | --policy | --trust | --audit-dir | --upstream-ca | --upstream-proxy-auth | --hosts | --spec)
+	--in | --out | --rootfs | --bind | --policy | --trust | --audit-dir | --upstream-ca | --upstream-proxy-auth | --hosts | --spec)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$1")
 		return
@@ -21,12 +21,12 @@ _eclusa_run() { # current word, previous word
 		mapfile -t COMPREPLY < <(compgen -e -- "$1")
 		return
 		;;
-	--allow | --profile | --upstream-proxy | --resolver | --memory | --cpus | --pids-limit | --timeout | --cpu-time | \
+	--allow | --profile | --upstream-proxy | --resolver | --tmpfs | --memory | --cpus | --pids-limit | --timeout | --cpu-time | \
 		--output-limit | --out-limit)
 		return
 		;;
 	esac
-	mapfile -t COMPREPLY < <(compgen -W '--in --out --overwrite --env --allow --policy --profile --trust --memory --cpus
+	mapfile -t COMPREPLY < <(compgen -W '--in --rootfs --bind --tmpfs --out --overwrite --env --allow --policy --profile --trust --memory --cpus
 		--pids-limit --timeout --cpu-time --output-limit --out-limit --require --interactive --json --quiet
 		--audit-dir --upstream-ca --upstream-proxy --upstream-proxy-auth --upstream-proxy-by-name --resolver --hosts --proxy-env --spec --help --version --' -- "$1")
 }
