@@ -69,8 +69,8 @@ class Bubblewrap(Executor):
     rootfs = True
 
     def words(self, argv, memory=None, project=None, rootfs=None):
-        view = ["--ro-bind", rootfs, "/"] if rootfs else ["--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64",
-                                                          "/lib64", "--symlink", "usr/bin", "/bin"]
+        host = ["--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/bin", "/bin"]
+        view = ["--ro-bind", rootfs, "/"] if rootfs else host
         bind = [] if rootfs else ["--ro-bind", self.probe, "/probe"]
         return ["bwrap", "--unshare-all", "--die-with-parent", *view, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", *bind, "--",
                 "/probe", *argv]
@@ -167,7 +167,8 @@ class Nothing(Executor):
         network = ["--net"] if "network-changes" in argv else []
         private = ("for folder in /dev/shm /sys/fs/cgroup /mnt; do mount -t tmpfs none $folder; done; mkdir /sys/fs/cgroup/pids;"
                    '"$@"; exit $?')
-        return ["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--mount-proc", *network, "sh", "-c", private, "sh", self.probe, *argv]
+        return ["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--mount-proc", *network, "sh", "-c", private, "sh", self.probe,
+                *argv]
 
 
 PEERS = (Bubblewrap, Nsjail, Firejail, Crun, Runc, Podman)

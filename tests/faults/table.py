@@ -81,17 +81,19 @@ def memory():
         options = [*ROOM, "--memory", f"{mib}M", "--cpu-time", "30s"]
         return [Case(program, "oom", None, options, decided_by_bytes=mib * MIB, peak=mib * MIB) for program in programs]
 
-    kinds = ("malloc", "malloc 64", "malloc 5000000", "calloc", "realloc", "brk", "private", "shared", "populate", "zero", "zero-shared", "copies",
-             "memfd", "mapped-memfd", "all-folders", "pipes", "sockets", "page-tables", "copied-process")
+    kinds = ("malloc", "malloc 64", "malloc 5000000", "calloc", "realloc", "brk", "private", "shared", "populate", "zero", "zero-shared",
+             "copies", "memfd", "mapped-memfd", "all-folders", "pipes", "sockets", "page-tables", "copied-process")
     cases = oom(12, *kinds[:1], *kinds[2:])
-    cases += oom(12, *(f"{who} {kind}" for who in ("child", "children", "threads", "exec") for kind in ("malloc", "shared", "memfd", "populate")))
+    cases += oom(12, *(f"{who} {kind}" for who in ("child", "children", "threads", "exec")
+                       for kind in ("malloc", "shared", "memfd", "populate")))
     cases += oom(12, "child child calloc", "deaf private", "streamless shared", "beside-stopped malloc")
     cases += oom(6, "files", "folders", "mappings", "stack", "threads page-tables")
     cases += oom(32, [PYTHON, "-c", "x = bytearray(100 << 20)"], [PYTHON, "-c", "x = []\nwhile True: x.append(bytes(99999))"],
                  [PYTHON, "-c", "x = 'a'\nwhile True: x += x"], ["sh", "-c", "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done"])
     small = [*ROOM, "--memory", "12M"]
     cases += [Case("locked", "exit", 9, small, decided_by=9), Case("descriptors", "exit", 9, small, decided_by=9),
-              Case("deleted-file", "exit", 9, small, decided_by=9), Case("links", "disk", 9, small, decided_by_bytes=6 * MIB), Case("burn 5", "ok", 0, [*ROOM, "--memory", "4M"], decided_by=0)]
+              Case("deleted-file", "exit", 9, small, decided_by=9), Case("links", "disk", 9, small, decided_by_bytes=6 * MIB),
+              Case("burn 5", "ok", 0, [*ROOM, "--memory", "4M"], decided_by=0)]
     return cases + [Case("stack", "signal", -signal.SIGSEGV, [*ROOM, "--memory", "32M"], decided_by=11)]
 
 
@@ -127,7 +129,8 @@ def processor():
 
 
 def clock():
-    waits = ("pause", "sleep", "poll", "select", "pipe", "full-pipe", "lock", "semaphore", "signal-wait", "wait", "accept", "flock", "fifo", "stop")
+    waits = ("pause", "sleep", "poll", "select", "pipe", "full-pipe", "lock", "semaphore", "signal-wait", "wait", "accept", "flock", "fifo",
+             "stop")
     cases = [Case(program, "wall", None, SOON, anyone=True, least_ms=200) for program in waits]
     cases += [Case(f"{who} pause", "wall", None, SOON, anyone=True, least_ms=200) for who in
               ("child", "children", "threads", "daemon", "deaf", "exec", "streamless", "beside-stopped", "child child")]
@@ -141,29 +144,34 @@ def clock():
 
 def output():
     options = [*ROOM, "--output-limit", "64K"]
-    cut = {}
-    cases = [Case(words, verdict, code, options, anyone=True, truncated=dict(zip(("stdout", "stderr"), lost)), **cut) for words, verdict, code, lost in (
+    floods = (
         ("flood-out 65536", "ok", 0, (0, 0)), ("flood-out 65537", "ok", 0, (1, 0)), ("flood-err 65537", "ok", 0, (0, 1)),
-        ("flood-out 1000000", "ok", 0, (934464, 0)), ("flood-err 1000000", "ok", 0, (0, 934464)), ("flood-both 200000", "ok", 0, (134464, 134464)),
-        ("flood-bytewise 65600", "ok", 0, (64, 0)), ("flood-and-fail 200000", "exit", 7, (134464, 0)), ("flood-reopened 200000", "ok", 0, (134464, 0)),
+        ("flood-out 1000000", "ok", 0, (934464, 0)), ("flood-err 1000000", "ok", 0, (0, 934464)),
+        ("flood-both 200000", "ok", 0, (134464, 134464)), ("flood-reopened 200000", "ok", 0, (134464, 0)),
+        ("flood-bytewise 65600", "ok", 0, (64, 0)), ("flood-and-fail 200000", "exit", 7, (134464, 0)),
         ("flood-and-crash 200000", "signal", -6, (134464, 0)), ("child flood-out 200000", "ok", 0, (134464, 0)),
         ("children flood-err 100000", "ok", 0, (0, 334464)), ("exec flood-both 65537", "ok", 0, (1, 1)),
         ([PYTHON, "-c", "print('x' * 100000)"], "ok", 0, (34465, 0)), (["sh", "-c", "head -c 70000 /dev/zero"], "ok", 0, (4464, 0)),
-        (["sh", "-c", "head -c 70000 /dev/zero >&2; exit 4"], "exit", 4, (0, 4464)))]
+        (["sh", "-c", "head -c 70000 /dev/zero >&2; exit 4"], "exit", 4, (0, 4464)))
+    cases = [Case(words, verdict, code, options, anyone=True, truncated={"stdout": lost[0], "stderr": lost[1]})
+             for words, verdict, code, lost in floods]
     return cases + [Case("exit 0", "ok", 0, [*ROOM, "--output-limit", "1"], anyone=True, truncated={"stdout": 0, "stderr": 0})]
 
 
 def disk():
     options = [*ROOM, "--memory", "8M", "--out-limit", "1M"]
     cases = [Case(words, "disk", code, options, anyone=True, decided_by_bytes=size) for words, code, size in (
-        ("fill-out 9", 9, MIB), ("fill-tmp 9", 9, 4 * MIB), ("fill-work 9", 9, 4 * MIB), ("fill-home 9", 9, 4 * MIB), ("fill-shm 9", 9, 4 * MIB),
+        ("fill-out 9", 9, MIB), ("fill-tmp 9", 9, 4 * MIB), ("fill-work 9", 9, 4 * MIB), ("fill-home 9", 9, 4 * MIB),
+        ("fill-shm 9", 9, 4 * MIB),
         ("child fill-out 9", 9, MIB), ("exec fill-tmp 1", 1, 4 * MIB), ("fill-out 255", 255, MIB),
-        (["sh", "-c", "head -c 2000000 /dev/zero >/out/x"], 1, MIB), (["sh", "-c", "head -c 2000000 /dev/zero | tee /out/x >/dev/null; exit 3"], 3, MIB))]
+        (["sh", "-c", "head -c 2000000 /dev/zero >/out/x"], 1, MIB),
+        (["sh", "-c", "head -c 2000000 /dev/zero | tee /out/x >/dev/null; exit 3"], 3, MIB))]
     cases += [Case("mapped-tmpfs", "disk", -signal.SIGBUS, options, anyone=True, decided_by_bytes=4 * MIB)]
     cases += [Case(words, "ok", 0, options, anyone=True, decided_by=0) for words in ("fill-out 0", "fill-tmp 0", "child fill-work 0")]
     results = [*options, "--out", "results"]
     cases += [Case(words, "ok", 0, results, anyone=True, decided_by=0, artifacts=count) for words, count in (
-        ("allocate 500000", 1), ("sparse 500000", 1), ("many-files 100", 100), ("many-files 4096", 4096), ("deep 30", 1), ("long-name 255", 1),
+        ("allocate 500000", 1), ("sparse 500000", 1), ("many-files 100", 100), ("many-files 4096", 4096), ("deep 30", 1),
+        ("long-name 255", 1),
         ("odd-name", 1), ("odd-kinds", 0), ("closed-modes", 1), ("remove-folders", 0), ("fill-out 0", 1))]
     cases += [Case(words, "output", code, results, anyone=True, decided_by=lost, artifacts=count) for words, code, lost, count in (
         ("sparse 50000000", 0, 1, 0), ("sparse 1048577", 0, 1, 0), ("many-files 4097", 0, 1, 4096), ("deep 40", 0, 1, 0))]
@@ -174,8 +182,10 @@ def disk():
 def without_groups():
     """What limits of each process, and looking at all of them, are told as."""
     small, soon = [*ROOM, "--memory", "64M"], ["--timeout", "60s", "--cpu-time", "300ms"]
-    cases = [Case(program, "exit", 9, small, user=True, decided_by=9) for program in ("malloc", "calloc", "brk", "private", "child malloc", "zero")]
-    return cases + [Case(program, "cpu", None, soon, user=True, least_ms=300) for program in ("spin", "children spin", "daemon spin", "deaf spin")]
+    cases = [Case(program, "exit", 9, small, user=True, decided_by=9) for program in
+             ("malloc", "calloc", "brk", "private", "child malloc", "zero")]
+    return cases + [Case(program, "cpu", None, soon, user=True, least_ms=300) for program in
+                    ("spin", "children spin", "daemon spin", "deaf spin")]
 
 
 GROUPS = (exits, starts, signals, memory, pids, processor, clock, output, disk, without_groups)

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from faults.table import GROUPS, INPUTS, STATUS, count
-from lab.eclusa import ROOT, program, read_audit
+from lab.eclusa import ROOT, is_sanitized, program, read_audit
 
 AT_ONCE = 4
 
@@ -77,6 +77,8 @@ def test_each_end_is_told_as_what_it_is(box, inputs, group):
     cases = [case for case in group() if case.anyone or case.user == bool(box.user)]
     if not cases:
         pytest.skip("told otherwise where there is no control group, or where there is one")
+    if is_sanitized():
+        pytest.skip("shadow memory and leaks' exit codes change what is told")
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         found = [answer for answer in pool.map(lambda case: judge(box, inputs, case), cases) if answer]
     assert not found, "\n".join(found)
