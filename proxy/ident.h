@@ -25,7 +25,7 @@ struct sandbox {
 	struct flow *flows;            /* of this sandbox; flow.c's */
 	struct dns_client *dns;        /* likewise dns.c's; NULL: it never asked */
 	uint32_t connections;
-	uint32_t decisions; /* in slots of the worker's ring */
+	uint32_t decisions;    /* in slots of the worker's ring */
 	struct pooled *pooled; /* connections to hosts that wait; pool.c's */
 	uint32_t pooled_count;
 	struct tls_tickets *tickets; /* NULL: nothing is resumed */

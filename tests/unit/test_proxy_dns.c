@@ -196,7 +196,8 @@ static void questions_are_answered_and_told(void **state)
 	assert_logged("\"message\":\"deny.default A denied.test (3)\"", "\"action_id\":2",
 		"\"rcode\":\"NXDomain\"", "\"count\":3", "\"allow\":\"denied.test\"",
 		"\"query\":{\"hostname\":\"denied.test\",\"type\":\"A\",\"class\":\"IN\"}", NULL);
-	assert_logged("\"message\":\"deny.default A other.test\"", "\"protocol_name\":\"tcp\"", NULL);
+	assert_logged(
+		"\"message\":\"deny.default A other.test\"", "\"protocol_name\":\"tcp\"", NULL);
 	assert_int_equal(count_logged("\"class_uid\":4003"), 3);
 	world_free(&world);
 }
