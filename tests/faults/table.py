@@ -86,6 +86,8 @@ def memory():
     cases = oom(12, *kinds[:1], *kinds[2:])
     cases += oom(12, *(f"{who} {kind}" for who in ("child", "children", "threads", "exec")
                        for kind in ("malloc", "shared", "memfd", "populate")))
+    # who was killed is not the program: all of the sandbox ends, and it is told
+    cases += oom(12, "daemon malloc", "daemon shared", "daemon memfd", "ignored-child private", "ignored-child memfd", "ignored-child children malloc")
     cases += oom(12, "child child calloc", "deaf private", "streamless shared", "beside-stopped malloc")
     cases += oom(6, "files", "folders", "mappings", "stack", "threads page-tables")
     cases += oom(32, [PYTHON, "-c", "x = bytearray(100 << 20)"], [PYTHON, "-c", "x = []\nwhile True: x.append(bytes(99999))"],
