@@ -143,8 +143,8 @@ static uint64_t requests(const struct audit_summary *n, uint64_t *ret_packets)
 static void hint_network(struct result *result, bool failed)
 {
 	static const char use[] =
-		"the program must use HTTPS_PROXY (clients such as node 20 fetch do not), and names "
-		"resolve only there";
+		"the program must use names, which lead to the proxy, or HTTPS_PROXY; addresses lead "
+		"nowhere without an ip: rule";
 	uint64_t packets;
 	if (!result->has_network) {
 		if (failed)

@@ -248,10 +248,12 @@ def test_a_failed_request_is_told_with_its_reason(lab):
     assert result["failures"][0]["detail"]
 
 
-def test_a_client_that_ignores_the_proxy_is_told(lab):
-    hint = "the program must use HTTPS_PROXY"
-    failed = run_eclusa(lab, [], [*CURL, "--noproxy", "*", "https://allowed.test/"], ["allowed.test"])
-    assert any(hint in line for line in failed.result["hints"])
+def test_a_client_that_ignores_the_proxy_is_led_there_by_names_alone(lab):
+    hint = "the program must use names"
+    led = run_eclusa(lab, [], [*CURL, "--noproxy", "*", "https://allowed.test/"], [f"allowed.test {ADDRESS}"])
+    assert led.status == 0 and led.result["hints"] == []
+    denied = run_eclusa(lab, [], [*CURL, "--noproxy", "*", "https://denied.test/"], ["allowed.test"])
+    assert [(d["host"], d["reason"]) for d in denied.result["denials"]] == [("denied.test", "deny.default")] and denied.result["hints"] == []
     direct = run_eclusa(lab, [], [*CURL, "--noproxy", "*", "https://203.0.113.10/"], ["allowed.test"])
     assert any("direct connections are refused: " + hint in line for line in direct.result["hints"])
     good = run_eclusa(lab, [], [*CURL, "https://allowed.test/"], [f"allowed.test {ADDRESS}"])
