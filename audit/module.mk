@@ -1,2 +1,1 @@
 audit_SOURCES := audit/chain.c audit/checkpoint.c audit/cut.c audit/event.c audit/event_network.c audit/event_process.c audit/folder.c audit/format.c audit/format_cef.c audit/format_csv.c audit/format_ecs.c audit/format_field.c audit/format_leef.c audit/index.c audit/key.c audit/lines.c audit/mend.c audit/merge.c audit/packed.c audit/prune.c audit/reader.c audit/redact.c audit/ring.c audit/scan.c audit/seen.c audit/recover.c audit/segment.c audit/segment_drain.c audit/segment_tail.c audit/summary.c audit/verify.c audit/verify_index.c audit/verify_segment.c audit/visible.c
-

@@ -9,6 +9,7 @@
 #include "audit/redact.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/json.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -213,12 +214,39 @@ static unsigned pack_words(const struct field *f, struct slice text, struct buf 
 	}
 }
 
+/** Whether it is soon seen that nothing is redacted of a text. */
+static bool pack_is_clean(enum field_kind kind, struct slice text)
+{
+	return kind == FIELD_OWN || (kind == FIELD_HOST && slice_find(text, '@') < 0) ||
+		redact_is_needless(text);
+}
+
+/** A text that is as it should be: in one go. @return false: it has to be looked at. */
+static bool pack_plainly(struct packer *p, uint8_t number, struct slice text)
+{
+	const struct field *f = &fields[number];
+	char *room;
+	size_t limit = (size_t)f->limit >> p->pass;
+	if (text.len > limit || !pack_is_clean(f->kind, text) ||
+		(text.len > limit / 6 && !json_is_plain(text)))
+		return false; /* no byte takes more than six in the line */
+	if (buf_reserve(p->to, TEXT_HEAD_BYTES + text.len + 1, &room) < 0)
+		return true; /* sticky in the buf */
+	uint16_t len = (uint16_t)text.len;
+	room[0] = (char)number;
+	memcpy(room + 1, &len, sizeof(len));
+	memcpy(room + TEXT_HEAD_BYTES, text.ptr, text.len);
+	room[TEXT_HEAD_BYTES + text.len] = '\0';
+	buf_grew(p->to, TEXT_HEAD_BYTES + text.len + 1);
+	return true;
+}
+
 static void pack_text(struct packer *p, uint8_t number, struct slice text)
 {
 	const struct field *f = &fields[number];
 	size_t head = buf_len(p->to);
 	char *room;
-	if (text.len == 0)
+	if (text.len == 0 || pack_plainly(p, number, text))
 		return;
 	pack_bytes(p, number, "\0", TEXT_HEAD_BYTES - 1);
 	p->from.event.cuts += text.len > RAW_BYTES_MAX;

@@ -182,6 +182,12 @@ static size_t find_scheme_end(struct slice text)
 	return text.len;
 }
 
+bool redact_is_needless(struct slice text)
+{
+	return text.len < SECRET_WORD_MIN && slice_find(text, ':') < 0 &&
+		slice_find(text, '?') < 0 && slice_find(text, '#') < 0 && slice_find(text, '@') < 0;
+}
+
 unsigned redact_text(struct slice text, struct buf *to)
 {
 	unsigned count = 0;

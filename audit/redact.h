@@ -13,6 +13,8 @@
 
 /** Whether a word looks like a secret: a known token prefix, or long and random. */
 bool redact_is_secret(struct slice word);
+/** Whether a text is so short and simple that nothing of it can be redacted. */
+bool redact_is_needless(struct slice text);
 /** Each appends to @to and returns how many places were redacted; memory errors are sticky in @to. */
 unsigned redact_text(struct slice text, struct buf *to);
 /** A request target: also without query and fragment. */

@@ -8,7 +8,8 @@
 #define SEGMENT_DEVICE_BYTES 256
 #define SEGMENT_BOOT_BYTES   64
 
-#define SEGMENT_SEAL_FIELD ",\"chain\":\""
+/* No other key begins so, and a torn one may end anywhere in it. */
+#define SEGMENT_SEAL_FIELD ",\"chain"
 
 struct audit_segment {
 	int fd;             /* borrowed */

@@ -25,7 +25,7 @@ static int buf_fail(struct buf *b, int code)
 	return code;
 }
 
-int buf_reserve(struct buf *b, size_t want, char **ret_ptr)
+int buf_reserve_more(struct buf *b, size_t want, char **ret_ptr)
 {
 	size_t limit = b->limit == 0 ? BUF_LIMIT_DEFAULT : b->limit;
 	size_t len = buf_len(b);
@@ -50,11 +50,6 @@ int buf_reserve(struct buf *b, size_t want, char **ret_ptr)
 	return 0;
 }
 
-void buf_grew(struct buf *b, size_t len)
-{
-	b->end += len;
-}
-
 void buf_consume(struct buf *b, size_t len)
 {
 	b->start += len;
@@ -73,17 +68,12 @@ void buf_clear(struct buf *b)
 
 int buf_append(struct buf *b, struct slice text)
 {
+	char *room;
 	if (text.len == 0)
 		return b->failed ? -ENOBUFS : 0;
-	size_t limit = b->limit == 0 ? BUF_LIMIT_DEFAULT : b->limit;
-	char *room;
-	if (!b->failed && text.len <= b->capacity - b->end && buf_len(b) + text.len <= limit) {
-		room = b->data + b->end; /* as nearly always */
-	} else {
-		int r = buf_reserve(b, text.len, &room);
-		if (r < 0)
-			return r;
-	}
+	int r = buf_reserve(b, text.len, &room);
+	if (r < 0)
+		return r;
 	memcpy(room, text.ptr, text.len);
 	buf_grew(b, text.len);
 	return 0;

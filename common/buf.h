@@ -33,9 +33,25 @@ static inline struct slice buf_slice(const struct buf *b)
 			       : (struct slice){b->data + b->start, b->end - b->start};
 }
 
+/** What buf_reserve() does where memory has to be moved or fetched, or an error told. */
+int buf_reserve_more(struct buf *b, size_t want, char **ret_ptr);
+
 /** Room for @want more bytes at *ret_ptr; follow with buf_grew(). @return 0, -ENOBUFS, -ENOMEM. */
-int buf_reserve(struct buf *b, size_t want, char **ret_ptr);
-void buf_grew(struct buf *b, size_t len);
+static inline int buf_reserve(struct buf *b, size_t want, char **ret_ptr)
+{
+	size_t limit = b->limit == 0 ? BUF_LIMIT_DEFAULT : b->limit;
+	if (b->failed || want > b->capacity - b->end || buf_len(b) + want > limit ||
+		b->data == NULL)
+		return buf_reserve_more(b, want, ret_ptr);
+	*ret_ptr = b->data + b->end; /* as nearly always */
+	return 0;
+}
+
+static inline void buf_grew(struct buf *b, size_t len)
+{
+	b->end += len;
+}
+
 /** Drop @len bytes at the front. */
 void buf_consume(struct buf *b, size_t len);
 /** Drop @len bytes at the end, at most what is there. */

@@ -4,18 +4,19 @@
 #include "common/clock.h"
 #include "common/file.h"
 
-char *uuid_new(char to[static UUID_TEXT_BYTES])
+#define UUID_BYTES 16
+
+/** Of random bytes, which the time and the version replace in part. */
+static char *uuid_text(uint8_t raw[static UUID_BYTES], char to[static UUID_TEXT_BYTES])
 {
 	static const char digits[] = "0123456789abcdef";
-	uint8_t raw[16];
-	random_bytes(raw, sizeof(raw));
 	uint64_t ms = clock_wall_ms();
 	for (int i = 0; i < 6; i++)
 		raw[i] = (uint8_t)(ms >> (40 - 8 * i));
 	raw[6] = (uint8_t)((raw[6] & 0x0f) | 0x70);
 	raw[8] = (uint8_t)((raw[8] & 0x3f) | 0x80);
 	char *at = to;
-	for (int i = 0; i < 16; i++) {
+	for (int i = 0; i < UUID_BYTES; i++) {
 		if (i == 4 || i == 6 || i == 8 || i == 10)
 			*at++ = '-';
 		*at++ = digits[raw[i] >> 4];
@@ -23,6 +24,25 @@ char *uuid_new(char to[static UUID_TEXT_BYTES])
 	}
 	*at = '\0';
 	return to;
+}
+
+char *uuid_new(char to[static UUID_TEXT_BYTES])
+{
+	uint8_t raw[UUID_BYTES];
+	random_bytes(raw, sizeof(raw));
+	return uuid_text(raw, to);
+}
+
+char *uuid_make(struct id_pool *pool, char to[static UUID_TEXT_BYTES])
+{
+	uint8_t raw[UUID_BYTES];
+	if (pool->left < sizeof(raw)) {
+		random_bytes(pool->bytes, sizeof(pool->bytes));
+		pool->left = sizeof(pool->bytes);
+	}
+	pool->left -= sizeof(raw);
+	memcpy(raw, pool->bytes + pool->left, sizeof(raw));
+	return uuid_text(raw, to);
 }
 
 char *sandbox_id_new(char to[static SANDBOX_ID_BYTES])

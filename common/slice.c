@@ -33,15 +33,6 @@ ptrdiff_t slice_find(struct slice text, char byte)
 	return at == NULL ? -1 : at - text.ptr;
 }
 
-struct slice slice_part(struct slice text, size_t from, size_t to)
-{
-	if (to > text.len)
-		to = text.len;
-	if (from >= to)
-		return (struct slice){NULL, 0};
-	return (struct slice){text.ptr + from, to - from};
-}
-
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';

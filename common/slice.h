@@ -32,7 +32,14 @@ bool slice_ends(struct slice text, struct slice suffix);
 /** Index of the first @byte, or -1. */
 ptrdiff_t slice_find(struct slice text, char byte);
 /** The part from @from up to but without @to, clamped to the slice. */
-struct slice slice_part(struct slice text, size_t from, size_t to);
+static inline struct slice slice_part(struct slice text, size_t from, size_t to)
+{
+	if (to > text.len)
+		to = text.len;
+	if (from >= to)
+		return (struct slice){NULL, 0};
+	return (struct slice){text.ptr + from, to - from};
+}
 /** Without blanks and tabs at both ends (OWS of RFC 9110). */
 struct slice slice_trim(struct slice text);
 /** Split at the first @byte: *ret_head before it, *rest after it. False when there is none. */

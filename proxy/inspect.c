@@ -96,7 +96,7 @@ static enum flow_progress judge_connect(struct flow *f)
 	struct record_words words = {.method = r->method,
 		.user_agent = http1_field_value(&r->head, SLICE("user-agent")),
 		.claims = same ? (struct slice){0} : slice_of(r->host.name)};
-	record_start(&f->connect_record, true);
+	record_start(f, &f->connect_record, true);
 	record_describe(&f->connect_record, &words);
 	if (!same)
 		return refuse_request(f, REASON_DENY_HOST_MISMATCH, 0,
@@ -258,7 +258,7 @@ static int describe_request(struct flow *f, bool same)
 	else if (bad != 0)
 		has_query = slice_split(words.path, '?', &before, &query);
 	words.path = before; /* a query's value never enters the log */
-	record_start(&f->request_record, false);
+	record_start(f, &f->request_record, false);
 	record_continue(f, &f->request_record);
 	record_describe(&f->request_record, &words);
 	f->request_record.has_query = has_query;
@@ -317,7 +317,7 @@ static enum flow_progress judge_absolute(struct flow *f)
 			words.host = slice_of(r->host.name);
 		struct slice query;
 		(void)slice_split(words.path, '?', &words.path, &query); /* false: no query */
-		record_start(&f->request_record, false);
+		record_start(f, &f->request_record, false);
 		record_describe(&f->request_record, &words);
 		return refuse_request(f, REASON_DENY_PROTOCOL, 400,
 			absolute ? "https in an absolute target"

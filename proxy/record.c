@@ -30,7 +30,7 @@ static const struct {
 	{SLICE("PATCH"), 9},
 };
 
-void record_start(struct record *r, bool connect)
+void record_start(struct flow *f, struct record *r, bool connect)
 {
 	assert(!r->live);
 	*r = (struct record){.live = true,
@@ -39,7 +39,7 @@ void record_start(struct record *r, bool connect)
 		.reason = REASON_ALLOW_RULE,
 		.start_ms = clock_wall_ms(),
 		.began_ns = clock_monotonic_ns()};
-	(void)uuid_new(r->uid);
+	(void)uuid_make(&f->worker->ids, r->uid);
 	memcpy(r->request_id, "req-", 4);
 	memcpy(r->request_id + 4, r->uid + UUID_TEXT_BYTES - 1 - UUID_TAIL_BYTES,
 		UUID_TAIL_BYTES + 1);
@@ -263,19 +263,18 @@ static struct audit_event event_of(const struct flow *f, const struct record *r)
 }
 
 /** The event, redacted and small, in the worker's buffer. @limit: bytes. */
-static int event_pack(
-	struct flow *f, const struct record *r, const struct audit_event *e, size_t limit)
+static int event_pack(struct flow *f, const struct record *r, struct audit_event *e, size_t limit)
 {
-	char suggestion[RECORD_SUGGESTION_BYTES];
-	struct audit_event whole = *e;
-	struct buf *packed = &f->worker->line;
-	fill_rule(r, &whole);
-	if (whole.suggestion == NULL && !reason_allows(r->would)) {
+	char suggestion[RECORD_SUGGESTION_BYTES] = "";
+	const char *given = e->suggestion;
+	fill_rule(r, e);
+	if (given == NULL && !reason_allows(r->would))
 		suggest_observed(f, r, suggestion, sizeof(suggestion));
-		whole.suggestion = suggestion[0] != '\0' ? suggestion : NULL;
-	}
-	buf_clear(packed);
-	return audit_event_pack(&whole, limit, packed);
+	e->suggestion = suggestion[0] != '\0' ? suggestion : given;
+	buf_clear(&f->worker->line);
+	int packed = audit_event_pack(e, limit, &f->worker->line);
+	e->suggestion = given;
+	return packed;
 }
 
 static bool has_room(const struct flow *f)
@@ -284,7 +283,7 @@ static bool has_room(const struct flow *f)
 }
 
 /** The finished event enters the ring, and clears the record's slot. @return 0, -ENOSPC, -ENOBUFS ... */
-static int event_finish(struct flow *f, const struct record *r, const struct audit_event *e)
+static int event_finish(struct flow *f, const struct record *r, struct audit_event *e)
 {
 	struct audit_ring *ring = f->worker->context->ring;
 	struct buf *packed = &f->worker->line;
@@ -326,7 +325,7 @@ static int write_open(struct flow *f, const struct record *r)
 	struct worker *w = f->worker;
 	char uid[UUID_TEXT_BYTES];
 	struct audit_event e = event_of(f, r);
-	e.uid = uuid_new(uid);
+	e.uid = uuid_make(&f->worker->ids, uid);
 	e.open = true;
 	if (!audit_ring_has_room(w->context->ring, 0))
 		return -ENOSPC;

@@ -49,8 +49,8 @@ struct record {
 	struct slice claims; /* another host that SNI or Host named */
 };
 
-/** A new record, with ids, reason allow.rule and no slot. */
-void record_start(struct record *r, bool connect);
+/** A new record of a flow, with ids, reason allow.rule and no slot. */
+void record_start(struct flow *f, struct record *r, bool connect);
 /** The first record of a connection goes on under the id of the question for its name, and so does the first request inside. */
 void record_continue(struct flow *f, struct record *r);
 /** What a peer said, copied by record_describe(). */

@@ -109,7 +109,7 @@ enum flow_progress flow_refuse(struct flow *f, const struct refusal *r)
 		record = &f->connect_record;
 	else if (record == NULL) {
 		record = &f->request_record;
-		record_start(record, false);
+		record_start(f, record, false);
 	}
 	if (r->question != NULL)
 		(void)policy_suggest(r->question, r->rule, allow, sizeof(allow));
@@ -138,7 +138,7 @@ enum flow_progress flow_refuse_fault(
 	struct refusal r = {
 		.reason = fault->reason, .status = fault->status, .message = fault->detail};
 	if (flow_record(f) == NULL || !f->request_record.live) {
-		record_start(&f->request_record, slice_equal(words->method, SLICE("CONNECT")));
+		record_start(f, &f->request_record, slice_equal(words->method, SLICE("CONNECT")));
 		record_describe(&f->request_record, words);
 	}
 	return flow_refuse(f, &r);

@@ -14,7 +14,7 @@ static enum flow_progress refuse(struct flow *f, const struct refusal *r, struct
 {
 	struct record_words words = {
 		.method = SLICE("CONNECT"), .host = slice_part(text, 0, AUDIT_RAW_HOST_BYTES)};
-	record_start(&f->connect_record, true);
+	record_start(f, &f->connect_record, true);
 	record_describe(&f->connect_record, &words);
 	return flow_refuse(f, r);
 }
@@ -98,7 +98,7 @@ static enum flow_progress judge(struct flow *f, const struct socks_request *s)
 	if (!s->has_host)
 		return refuse(f, &name, text);
 	flow_aim(f, &s->host, s->port);
-	record_start(&f->connect_record, true);
+	record_start(f, &f->connect_record, true);
 	record_describe(&f->connect_record, &words);
 	return flow_judge_tunnel(f, NULL, s->len);
 }

@@ -27,7 +27,7 @@ void flow_capture_aim(struct flow *f)
 static enum flow_progress judge(struct flow *f)
 {
 	const struct record_words words = {.method = SLICE("CONNECT")};
-	record_start(&f->connect_record, true);
+	record_start(f, &f->connect_record, true);
 	record_continue(f, &f->connect_record);
 	record_describe(&f->connect_record, &words);
 	return flow_judge_tunnel(f, NULL, 0);
@@ -39,7 +39,7 @@ static enum flow_progress refuse_noise(struct flow *f, const char *detail)
 	const struct record_words words = {.method = SLICE("CONNECT")};
 	struct policy_question q = flow_question(f);
 	struct policy_verdict v;
-	record_start(&f->connect_record, true);
+	record_start(f, &f->connect_record, true);
 	record_continue(f, &f->connect_record);
 	record_describe(&f->connect_record, &words);
 	(void)policy_decide_tunnel(f->sandbox->profile, &q, &v);

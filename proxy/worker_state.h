@@ -67,6 +67,7 @@ struct worker {
 	struct http1_response response;
 	struct target target;
 	struct buf line;
+	struct id_pool ids;
 };
 
 /** Hear of the disk: commit.c. */

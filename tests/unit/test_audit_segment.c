@@ -217,7 +217,7 @@ static void attaching_completes_the_torn_last_line_and_goes_on(void **state)
 	(void)state;
 	struct buf whole = written_lines(3);
 	struct slice text = slice_of(whole.data);
-	for (size_t cut = 1; cut < 2000; cut += 37) {
+	for (size_t cut = 1; cut < 2000; cut += cut < 260 ? 1 : 37) { /* everywhere in the seal */
 		struct buf all = attach_after(slice_part(text, 0, text.len - cut));
 		size_t lines = check_lines(all.data, 1);
 		assert_true(lines == 3 || lines == 4);
