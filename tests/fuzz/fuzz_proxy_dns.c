@@ -17,13 +17,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const rules[] = {"allowed.test", "*.wild.test", "tcp ssh.test:22"};
 
+static struct policy *policy;
 static struct dns_asker asker;
 
 static void asker_init(void)
 {
 	struct buf bundle = {0};
 	struct failure why = {0};
-	struct policy *policy;
 	struct policy_report *report = calloc(1, sizeof(*report));
 	int fd = synthetic_create();
 	assert(report != NULL && fd >= 0);
