@@ -43,7 +43,9 @@ static struct slice take(struct cursor *c, size_t len)
 static uint16_t take_u16(struct cursor *c)
 {
 	struct slice bytes = take(c, 2);
-	return c->failed ? 0 : (uint16_t)((uint8_t)bytes.ptr[0] << 8 | (uint8_t)bytes.ptr[1]);
+	if (c->failed)
+		return 0;
+	return (uint16_t)((uint8_t)bytes.ptr[0] << 8 | (uint8_t)bytes.ptr[1]);
 }
 
 static uint8_t take_u8(struct cursor *c)
