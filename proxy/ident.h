@@ -27,6 +27,7 @@ struct sandbox {
 	uint32_t connections;
 	uint32_t decisions;    /* in slots of the worker's ring */
 	struct pooled *pooled; /* connections to hosts that wait; pool.c's */
+	struct pooled *pooled_last;
 	uint32_t pooled_count;
 	struct tls_tickets *tickets; /* NULL: nothing is resumed */
 };

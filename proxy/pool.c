@@ -7,15 +7,15 @@
 
 /** One that waits. In two lists: its sandbox's, the last one first, and the worker's, by age. */
 struct pooled {
+	struct pooled *next, *before; /* in the sandbox's */
+	uint16_t port;
+	enum policy_scheme scheme;
+	struct host host;
 	struct worker *worker;
 	struct sandbox *sandbox;
-	struct pooled *next, **at;    /* in the sandbox's */
 	struct pooled *older, *newer; /* in the worker's */
 	struct flow *owner;           /* NULL: its flow has ended, or gone elsewhere */
 	struct stream *stream;
-	struct host host;
-	uint16_t port;
-	enum policy_scheme scheme;
 	struct address destination;
 	bool served; /* a request */
 	uint64_t since_ms;
@@ -24,12 +24,12 @@ struct pooled {
 static void unlink_entry(struct pooled *e)
 {
 	struct pool *p = &e->worker->pool;
-	*e->at = e->next;
-	if (e->next != NULL)
-		e->next->at = e->at;
+	struct sandbox *s = e->sandbox;
+	*(e->before != NULL ? &e->before->next : &s->pooled) = e->next;
+	*(e->next != NULL ? &e->next->before : &s->pooled_last) = e->before;
 	*(e->older != NULL ? &e->older->newer : &p->oldest) = e->newer;
 	*(e->newer != NULL ? &e->newer->older : &p->newest) = e->older;
-	e->sandbox->pooled_count--;
+	s->pooled_count--;
 	p->count--;
 	if (e->owner != NULL)
 		e->owner->parked = NULL;
@@ -89,28 +89,18 @@ void pool_init(struct pool *p, uv_loop_t *loop)
 static void link_entry(struct pooled *e)
 {
 	struct pool *p = &e->worker->pool;
-	e->next = e->sandbox->pooled;
-	e->at = &e->sandbox->pooled;
-	if (e->next != NULL)
-		e->next->at = &e->next;
-	*e->at = e;
+	struct sandbox *s = e->sandbox;
+	e->next = s->pooled;
+	*(e->next != NULL ? &e->next->before : &s->pooled_last) = e;
+	s->pooled = e;
 	e->older = p->newest;
 	*(e->older != NULL ? &e->older->newer : &p->oldest) = e;
 	p->newest = e;
-	e->sandbox->pooled_count++;
+	s->pooled_count++;
 	p->count++;
 	if (!uv_is_active((uv_handle_t *)&p->timer))
 		(void)uv_timer_start(&p->timer, on_timer, e->worker->limits.pool_idle_ms,
 			0); /* has a callback, so can't fail */
-}
-
-/** The one of a sandbox that has waited longest. */
-static struct pooled *last_of(struct sandbox *s)
-{
-	struct pooled *e = s->pooled;
-	while (e->next != NULL)
-		e = e->next;
-	return e;
 }
 
 void pool_park(struct flow *f)
@@ -139,7 +129,7 @@ void pool_park(struct flow *f)
 	u->wake = on_ready;
 	u->arg = e;
 	if (f->sandbox->pooled_count > w->limits.pool_connections)
-		drop(last_of(f->sandbox));
+		drop(f->sandbox->pooled_last);
 	else if (w->pool.count > POOL_CONNECTIONS_MAX)
 		drop(w->pool.oldest);
 	if (f->parked != e)
@@ -209,7 +199,7 @@ static void use(struct flow *f, struct pooled *e)
 		if (e->owner != NULL)
 			e->owner->upstream = NULL;
 		f->destination = e->destination;
-		f->destination_rule = f->request_record.live ? f->rule : NULL;
+		f->destination_rule = flow_rule_for(f, &e->destination);
 	}
 	f->served = e->served;
 	f->upstream = unpark(e);

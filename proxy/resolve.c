@@ -207,12 +207,16 @@ static int question_send(struct resolve_question *half, const char *name, int ty
 /** Whether a line of the hosts text names @host. */
 static bool hosts_line_names(struct slice names, const struct host *host)
 {
+	size_t wanted = strlen(host->name);
 	for (struct slice rest = slice_trim(names); rest.len > 0; rest = slice_trim(rest)) {
 		size_t len = 0;
 		struct host here;
 		while (len < rest.len && rest.ptr[len] != ' ' && rest.ptr[len] != '\t')
 			len++;
-		if (host_parse(slice_part(rest, 0, len), &here) == 0 && host_equal(&here, host))
+		/* one dot at the end is left out */
+		bool long_as = len == wanted || len == wanted + 1;
+		if (long_as && host_parse(slice_part(rest, 0, len), &here) == 0 &&
+			host_equal(&here, host))
 			return true;
 		rest = slice_part(rest, len, rest.len);
 	}

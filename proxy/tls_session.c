@@ -10,6 +10,13 @@
 #include <openssl/x509v3.h>
 #include <stdio.h>
 
+/** What OpenSSL's next error is told from. Clearing an empty queue takes ten times as long as seeing that it is. */
+static void errors_forget(void)
+{
+	if (ERR_peek_error() != 0)
+		ERR_clear_error();
+}
+
 /** @return NULL when out of memory. */
 static struct tls_session *session_new(SSL_CTX *ctx, const BIO_METHOD *socket, int fd)
 {
@@ -124,7 +131,7 @@ static bool is_verified(const struct tls_session *s)
 
 enum tls_result tls_handshake(struct tls_session *s, struct tls_fault *why)
 {
-	ERR_clear_error();
+	errors_forget();
 	errno = 0;
 	int r = SSL_do_handshake(s->ssl);
 	if (r == 1 && is_verified(s))
@@ -139,7 +146,7 @@ enum tls_result tls_handshake(struct tls_session *s, struct tls_fault *why)
 enum tls_result tls_read(
 	struct tls_session *s, char *to, size_t capacity, size_t *ret_len, struct tls_fault *why)
 {
-	ERR_clear_error();
+	errors_forget();
 	errno = 0;
 	if (SSL_read_ex(s->ssl, to, capacity, ret_len) == 1)
 		return TLS_DONE;
@@ -150,7 +157,7 @@ enum tls_result tls_read(
 enum tls_result tls_write(
 	struct tls_session *s, struct slice from, size_t *ret_len, struct tls_fault *why)
 {
-	ERR_clear_error();
+	errors_forget();
 	errno = 0;
 	*ret_len = 0;
 	if (from.len == 0)
