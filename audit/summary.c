@@ -5,6 +5,8 @@
 #include "audit/seen.h"
 #include "common/cleanup.h"
 
+#define DISPOSITION_ERROR 27 /* OCSF: allowed, and failed */
+
 /** A reading in progress. */
 struct summing {
 	const char *sandbox_id;
@@ -111,15 +113,34 @@ static int add_denial(struct audit_denial **list, size_t *length, uint64_t *left
 	return r;
 }
 
-/** Whether this event is to be counted: a decision, of this sandbox, whole, and not seen before. */
-static int event_counts(struct summing *s, const struct audit_line *line)
+/** A decision, of this sandbox (NULL: of any), whole. */
+static bool is_decision(const struct audit_line *line, const char *sandbox_id)
 {
 	uint64_t class_uid = audit_line_number_at(line, "class_uid");
 	/* An address from the proxy's DNS is nothing that left; what it refuses is all there is of the attempt. */
 	bool name = class_uid == 4003 && audit_line_number_at(line, "action_id") == 2;
 	if ((class_uid != 4002 && class_uid != 4001 && !name) || !audit_line_counts(line))
-		return 0;
-	if (s->sandbox_id != NULL && !text_same(text_at(line, "src_endpoint.uid"), s->sandbox_id))
+		return false;
+	return sandbox_id == NULL || text_same(text_at(line, "src_endpoint.uid"), sandbox_id);
+}
+
+bool audit_summary_denial(const struct audit_line *line, const char *sandbox_id,
+	struct audit_denial *ret, bool *ret_failed)
+{
+	if (!is_decision(line, sandbox_id))
+		return false;
+	bool allowed = audit_line_number_at(line, "action_id") == 1;
+	if (allowed && audit_line_number_at(line, "disposition_id") != DISPOSITION_ERROR)
+		return false;
+	*ret = denial_of(line);
+	*ret_failed = allowed;
+	return true;
+}
+
+/** Whether this event is to be counted, and was not seen before. */
+static int event_counts(struct summing *s, const struct audit_line *line)
+{
+	if (!is_decision(line, s->sandbox_id))
 		return 0;
 	int r = audit_seen_add(&s->seen, audit_line_text(line, "metadata.uid"));
 	return r == -EINVAL ? 0 : r;
@@ -150,7 +171,7 @@ static int read_event(void *arg, const struct audit_line *line)
 		sum->allowed = add_clamped(sum->allowed, count);
 		if (only_observed(line))
 			sum->observed = add_clamped(sum->observed, count);
-		if (audit_line_number_at(line, "disposition_id") != 27)
+		if (audit_line_number_at(line, "disposition_id") != DISPOSITION_ERROR)
 			return 0;
 		sum->failed = add_clamped(sum->failed, count);
 		return add_denial(

@@ -6,6 +6,7 @@
 #ifndef ECLUSA_AUDIT_SUMMARY_H
 #define ECLUSA_AUDIT_SUMMARY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,6 +49,13 @@ struct audit_summary {
  * @sandbox_id; NULL: of every sandbox. @return 0 or negative errno; then *ret is untouched.
  */
 int audit_summary_read(int segment_fd, const char *sandbox_id, struct audit_summary *ret);
+struct audit_line;
+/**
+ * Whether a line tells of a denial, or of a failure of what was allowed: what is said of it, count 0, borrowed from the line. One
+ * line, whatever came before.
+ */
+bool audit_summary_denial(const struct audit_line *line, const char *sandbox_id,
+	struct audit_denial *ret, bool *ret_failed);
 void audit_summary_fini(struct audit_summary *s);
 
 #endif

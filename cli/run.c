@@ -234,6 +234,7 @@ static bool wants_json(const struct arguments *a, const struct spec *spec)
 	bool wants = spec->json || a->spec_path != NULL;
 	for (int i = a->at; i < a->count && strcmp(a->words[i], "--") != 0; i++)
 		wants |= strcmp(a->words[i], "--json") == 0 ||
+			strcmp(a->words[i], "--stream") == 0 ||
 			slice_starts(slice_of(a->words[i]), SLICE("--spec"));
 	return wants;
 }

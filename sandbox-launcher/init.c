@@ -162,11 +162,11 @@ static int restrict_files(const struct init_job *job, struct probe_facts *facts)
 }
 
 /* Must not be possible: that the program starts where a layer that it needs does not hold. */
-static int check_layers(const struct init_job *job, struct probe_facts *facts, struct failure *why)
+static int check_layers(
+	const struct init_job *job, const struct probe_facts *facts, struct failure *why)
 {
 	const uint32_t elsewhere = LAYER_BIT(LAYER_DIAL_GUARD); /* the launcher sees to it */
 	char names[256];
-	probe_inside(&job->outside, facts);
 	uint32_t missing = (LAYERS_ALWAYS | job->spec->required) & ~(facts->layers | elsewhere);
 	if (missing == 0)
 		return 0;
@@ -233,7 +233,8 @@ static int init_confine(
 	STEP(restrict_files(job, facts), "can't restrict files by Landlock");
 	/* calling what is not in the table; last, as it refuses what the steps above did */
 	STEP(load_filter(job->filter, facts), "can't load the system call filter");
-	return check_layers(job, facts, why);
+	probe_inside(&job->outside, facts);
+	return 0;
 }
 
 /* Where a shell would find the program. @return 0 or -ENOENT, -EACCES. */
@@ -385,6 +386,8 @@ void init_main(const struct init_job *job)
 	if (init_confine(job, &report, &confined.facts, &why) < 0)
 		fail(report, &why);
 	report_send(report, &confined);
+	if (check_layers(job, &confined.facts, &why) < 0)
+		fail(report, &why);
 	sigset_t watched;
 	(void)sigemptyset(&watched);
 	static const int forwarded[] = {

@@ -26,8 +26,8 @@ struct init_job {
 };
 
 enum init_report_kind {
-	INIT_REPORT_LISTENER,    /* the filter's listener comes with it */
-	INIT_REPORT_CONFINED,    /* what was found from inside; the program may start */
+	INIT_REPORT_LISTENER, /* the filter's listener comes with it */
+	INIT_REPORT_CONFINED, /* what was found from inside; then the program starts, or a failure follows */
 	INIT_REPORT_FAILED,      /* a step failed: value = errno, text = what */
 	INIT_REPORT_EXEC_FAILED, /* value = errno */
 	INIT_REPORT_EXITED,      /* value = wait status */

@@ -24,10 +24,10 @@ struct network_options {
 	bool root;               /* root of the initial user namespace: dial guard, separate uid */
 	const char *upstream_ca; /* PEM file or NULL */
 	struct upstream_proxy_options upstream_proxy;
-	const char *hosts;       /* lab hosts file or NULL */
-	const char *resolver;    /* ADDR:PORT or NULL: the nameservers of /etc/resolv.conf */
-	int segment_fd;          /* borrowed: audit segment */
-	int audit_folder_fd;     /* borrowed: rings are made there */
+	const char *hosts;    /* lab hosts file or NULL */
+	const char *resolver; /* ADDR:PORT or NULL: the nameservers of /etc/resolv.conf */
+	int segment_fd;       /* borrowed: audit segment */
+	int audit_folder_fd;  /* borrowed: rings are made there */
 };
 
 /**

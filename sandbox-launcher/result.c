@@ -10,6 +10,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#define RESULT_HINT_BYTES 4096
+
 static const struct {
 	const char *name;
 	int status; /* -1: the program's own */
@@ -104,9 +106,8 @@ static int base64(struct slice text, struct buf *to)
 	return 0;
 }
 
-static int json_stream(struct json *j, const char *key, const char *flag, const struct buf *stream)
+int result_json_bytes(struct json *j, const char *key, const char *flag, struct slice text)
 {
-	struct slice text = buf_slice(stream);
 	if (utf8_valid(text)) {
 		json_slice(j, key, text);
 		return 0;
@@ -174,7 +175,8 @@ static void json_artifacts(struct json *j, const struct collected *c)
 	json_array(j, "artifacts");
 	for (size_t i = 0; i < c->count; i++) {
 		json_object(j, NULL);
-		json_text(j, "path", c->items[i].path);
+		(void)result_json_bytes(/* errors are sticky */
+			j, "path", "path_base64", slice_of(c->items[i].path));
 		json_uint(j, "size", c->items[i].size);
 		json_text(j, "sha256", c->items[i].sha256);
 		json_text(j, "media_type", c->items[i].media_type);
@@ -183,12 +185,12 @@ static void json_artifacts(struct json *j, const struct collected *c)
 	json_array_end(j);
 }
 
-/* One distinct denial or failure, and where the rule goes that would admit it. */
-static void json_denial(struct json *j, const struct audit_denial *d, const struct result *r,
-	const struct spec *spec)
+void result_denial_members(const struct audit_denial *d, const struct result *r,
+	const struct spec *spec, struct json *j)
 {
 	char file[RESULT_FILE_BYTES];
-	json_object(j, NULL);
+	struct buf hint;
+	buf_init(&hint, RESULT_HINT_BYTES);
 	json_known_text(j, "reason", d->reason);
 	json_known_text(j, "detail", d->detail);
 	json_known_text(j, "method", d->method);
@@ -204,7 +206,20 @@ static void json_denial(struct json *j, const struct audit_denial *d, const stru
 		json_text(j, "allow_file", file);
 		json_known_text(j, "allow_profile", r->profile);
 	}
-	json_uint(j, "count", d->count);
+	result_denial_hint(d, r, spec, &hint);
+	if (buf_len(&hint) > 0)
+		json_slice(j, "hint", buf_slice(&hint));
+	buf_fini(&hint);
+	if (d->count > 0)
+		json_uint(j, "count", d->count);
+}
+
+/* One distinct denial or failure. */
+static void json_denial(struct json *j, const struct audit_denial *d, const struct result *r,
+	const struct spec *spec)
+{
+	json_object(j, NULL);
+	result_denial_members(d, r, spec, j);
 	json_object_end(j);
 }
 
@@ -214,8 +229,11 @@ static void json_denials(struct json *j, const struct result *r, const struct sp
 	json_array(j, "denials");
 	for (size_t i = 0; i < n->denial_count; i++)
 		json_denial(j, &n->denials[i], r, spec);
-	for (size_t i = 0; i < r->violations.count; i++)
-		violation_json(&r->violations.items[i], j);
+	for (size_t i = 0; i < r->violations.count; i++) {
+		json_object(j, NULL);
+		violation_members(&r->violations.items[i], j);
+		json_object_end(j);
+	}
 	json_array_end(j);
 	json_uint(j, "denials_left_out", n->denials_left_out + r->violations.left_out);
 	json_array(j, "failures");
@@ -282,8 +300,24 @@ static void json_ending(struct json *j, const struct result *r)
 		json_null(j, "signal");
 }
 
+static int json_output(struct json *j, const struct result *r, const struct spec *spec)
+{
+	if (spec->stream) { /* it was told as it came */
+		json_null(j, "stdout");
+		json_null(j, "stderr");
+		return 0;
+	}
+	int e = result_json_bytes(j, "stdout", "stdout_base64", buf_slice(&r->output[0]));
+	return e < 0 ? e
+		     : result_json_bytes(j, "stderr", "stderr_base64", buf_slice(&r->output[1]));
+}
+
 static void json_receipt(struct json *j, const struct result *r, const struct spec *spec)
 {
+	if (!r->receipt.confined) { /* nothing stood, and nothing ran */
+		json_null(j, "receipt");
+		return;
+	}
 	json_object(j, "receipt");
 	receipt_json(&r->receipt, j);
 	json_limits(j, r, spec);
@@ -295,10 +329,10 @@ int result_json(const struct result *r, const struct spec *spec, struct buf *out
 	struct json j;
 	json_open(&j, out);
 	json_object(&j, NULL);
+	if (spec->stream)
+		json_text(&j, "event", "result");
 	json_ending(&j, r);
-	int e = json_stream(&j, "stdout", "stdout_base64", &r->output[0]);
-	if (e == 0)
-		e = json_stream(&j, "stderr", "stderr_base64", &r->output[1]);
+	int e = json_output(&j, r, spec);
 	if (e < 0)
 		return e;
 	json_object(&j, "truncated");

@@ -76,6 +76,14 @@ int result_json(const struct result *r, const struct spec *spec, struct buf *out
  */
 bool result_rule_file(const struct result *r, const struct spec *spec, const struct audit_denial *d,
 	char *ret_file, size_t capacity);
+/** The members of an object of the result's `denials` and `failures`: one request, where the rule goes that would admit it, and what to do. */
+void result_denial_members(const struct audit_denial *d, const struct result *r,
+	const struct spec *spec, struct json *j);
+/** Append what would admit the request, one sentence; nothing when nothing would. */
+void result_denial_hint(const struct audit_denial *d, const struct result *r,
+	const struct spec *spec, struct buf *out);
+/** Bytes as a text, else in base 64, and then @flag is true. @return 0 or negative errno. */
+int result_json_bytes(struct json *j, const char *key, const char *flag, struct slice bytes);
 /** Append what a person needs to know: denials with the rule that admits them, failures, the limit that fired, errors, hints. */
 void result_text(const struct result *r, const struct spec *spec, struct buf *out);
 /** Append the errors alone. */

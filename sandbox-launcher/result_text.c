@@ -115,20 +115,29 @@ static void text_request(const struct audit_denial *d, struct buf *out)
 		(void)buf_printf(out, " packets (%s)", d->address_class);
 }
 
-static void text_admit(const struct audit_denial *d, const struct result *r,
+void result_denial_hint(const struct audit_denial *d, const struct result *r,
 	const struct spec *spec, struct buf *out)
 {
 	char file[RESULT_FILE_BYTES];
 	const char *other = remedy(d);
 	if (other != NULL)
-		(void)buf_printf(out, "; %s", other);
+		(void)buf_printf(out, "%s", other);
 	if (d->suggestion == NULL)
 		return;
+	(void)buf_printf(out, "%s", other != NULL ? "; " : "");
 	if (!result_rule_file(r, spec, d, file, sizeof(file)))
-		(void)buf_printf(out, "; --allow '%s' admits it", d->suggestion);
+		(void)buf_printf(out, "--allow '%s' admits it", d->suggestion);
 	else
-		(void)buf_printf(out, "; in %s, [profile %s]: allow %s", file,
+		(void)buf_printf(out, "in %s, [profile %s]: allow %s", file,
 			r->profile == NULL ? "?" : r->profile, d->suggestion);
+}
+
+static void text_admit(const struct audit_denial *d, const struct result *r,
+	const struct spec *spec, struct buf *out)
+{
+	if (remedy(d) != NULL || d->suggestion != NULL)
+		(void)buf_printf(out, "; ");
+	result_denial_hint(d, r, spec, out);
 }
 
 static void text_denial(const struct audit_denial *d, const char *what, const struct result *r,

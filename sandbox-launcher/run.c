@@ -35,6 +35,8 @@ struct run {
 	char **env;
 	struct launched launched;
 	struct supervised seen;
+	struct event_lines lines; /* of --stream */
+	bool tells;
 };
 
 int sandbox_enter(struct failure *why)
@@ -159,6 +161,26 @@ static int record_run(struct run *run, struct failure *why)
 	return 0;
 }
 
+static int start_telling(struct run *run, struct failure *why)
+{
+	int segment = run->network == NULL ? -1 : run->record.segment;
+	int r = event_lines_open(&run->lines, run->spec, run->result, segment);
+	run->tells = true;
+	return r < 0 ? failure_errno(why, r, "can't follow the audit log") : 0;
+}
+
+/* What the log and the filter had to say until the very end. */
+static void finish_telling(struct run *run)
+{
+	if (!run->tells)
+		return;
+	event_lines_violations(&run->lines);
+	event_lines_follow(&run->lines);
+	int r = event_lines_flush(&run->lines);
+	if (r < 0 && run->result->write_error[0] == 0)
+		result_error(run->result, "standard output can't be written: %s", strerror(-r));
+}
+
 /*
  * Everything up to the program's first instruction; a failure of any step means that it never runs. With a network the
  * proxy writes to the log from its start on; without one the log is opened while the sandbox builds its confinement.
@@ -196,6 +218,8 @@ static int run_start(struct run *run, struct failure *why)
 		int e = record_run(run, r < 0 ? &later : why);
 		r = r < 0 ? r : e;
 	}
+	if (r == 0 && run->spec->stream)
+		r = start_telling(run, why);
 	if (r == 0)
 		launched_release(&run->launched);
 	return r;
@@ -286,6 +310,8 @@ static void finish_record(struct run *run, const struct message_counters_read *c
 static void run_fini(struct run *run)
 {
 	launched_fini(&run->launched);
+	if (run->tells)
+		event_lines_fini(&run->lines);
 	network_free(run->network);
 	env_free(run->env);
 	record_fini(&run->record);
@@ -295,8 +321,8 @@ static void run_fini(struct run *run)
 static void run_end(struct run *run)
 {
 	struct message_counters_read counters = {0};
-	struct supervise_options options = {
-		run->spec, &run->plan.cgroup, run->network, run->result};
+	struct supervise_options options = {run->spec, &run->plan.cgroup, run->network, run->result,
+		run->tells ? &run->lines : NULL};
 	cgroup_sweep(
 		&run->plan.cgroup); /* leftovers of killed launchers, while the program starts */
 	supervise_run(&options, &run->launched, &run->seen);
@@ -307,6 +333,7 @@ static void run_end(struct run *run)
 		collect(run);
 	judge_output(run);
 	finish_network(run, &counters);
+	finish_telling(run);
 	finish_record(run, &counters);
 	bool never_ran = run->seen.reported && run->seen.report.kind == INIT_REPORT_EXEC_FAILED;
 	hint_run(&run->plan, never_ran ? run->seen.report.value : 0, run->result);

@@ -30,6 +30,7 @@ enum {
 	OPTION_REQUIRE,
 	OPTION_INTERACTIVE,
 	OPTION_JSON,
+	OPTION_STREAM,
 	OPTION_QUIET,
 	OPTION_AUDIT_DIR,
 	OPTION_UPSTREAM_CA,
@@ -74,6 +75,8 @@ static const struct spec_option OPTIONS[] = {
 		"refuse to run without these layers, such as cgroup,landlock, or all"},
 	[OPTION_INTERACTIVE] = {"interactive", 'i', SPEC_FLAG, NULL, "pass standard input"},
 	[OPTION_JSON] = {"json", 0, SPEC_FLAG, NULL, "capture the streams, print one JSON result"},
+	[OPTION_STREAM] = {"stream", 0, SPEC_FLAG, NULL,
+		"tell output and denials as they come, a JSON object a line; the result is the last"},
 	[OPTION_QUIET] = {"quiet", 'q', SPEC_FLAG, NULL, "no hints on standard error"},
 	[OPTION_AUDIT_DIR] = {"audit-dir", 0, SPEC_VALUE, "DIR", "folder of the audit log"},
 	[OPTION_UPSTREAM_CA] = {"upstream-ca", 0, SPEC_VALUE, "FILE",
@@ -449,6 +452,9 @@ int spec_set(
 		return 0;
 	case OPTION_JSON:
 		s->json = true;
+		return 0;
+	case OPTION_STREAM:
+		s->stream = s->json = true;
 		return 0;
 	case OPTION_QUIET:
 		s->quiet = true;

@@ -48,6 +48,7 @@ struct spec {
 	uint64_t timeout_ns, cpu_time_ns;
 	unsigned cpu_milli; /* thousandths of a processor */
 	unsigned pids_limit;
+	bool stream; /* and json */
 	bool overwrite, json, interactive, quiet;
 	bool proxy_env;    /* variables tell clients of the proxy */
 	uint32_t required; /* layers, parsed from require: sandbox-launcher/layer.h */

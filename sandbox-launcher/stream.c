@@ -97,6 +97,14 @@ static size_t incomplete_tail(struct slice text)
 	return 0;
 }
 
+struct slice stream_text(const struct stream *s)
+{
+	struct slice text = buf_slice(&s->kept);
+	if (s->from >= 0)
+		text.len -= incomplete_tail(text);
+	return text;
+}
+
 uint64_t stream_cut(struct stream *s)
 {
 	uint64_t cut = s->total - buf_len(&s->kept);

@@ -23,6 +23,8 @@ enum {
 	POLL_SIGNALS,
 	POLL_CALLS,
 	POLL_OOM,
+	POLL_LOG, /* of --stream: */
+	POLL_SINK,
 	POLL_NETWORK,
 	POLL_STREAMS = POLL_NETWORK + NETWORK_POLL_COUNT, /* from and to of input, output, error */
 	POLL_COUNT = POLL_STREAMS + 6
@@ -120,6 +122,8 @@ static void open_streams(struct loop *l)
 	uint64_t limit = spec->output_limit_bytes;
 	stream_init(&l->streams[STREAM_IN], spec->interactive ? STDIN_FILENO : -1,
 		l->launched->input, spec->stdin_len);
+	if (l->options->lines != NULL)
+		limit = 2 * STREAM_CHUNK; /* emptied after each turn */
 	stream_init(&l->streams[STREAM_OUT], l->launched->output[0],
 		spec->json ? -1 : STDOUT_FILENO, limit);
 	stream_init(&l->streams[STREAM_ERR], l->launched->output[1],
@@ -134,7 +138,10 @@ static void poll_streams(const struct loop *l, struct pollfd *fds)
 {
 	for (int i = 0; i < STREAM_COUNT; i++) {
 		const struct stream *s = &l->streams[i];
-		fds[2 * i] = (struct pollfd){stream_wants_read(s) ? s->from : -1, POLLIN, 0};
+		bool waits = i != STREAM_IN && l->options->lines != NULL &&
+			!event_lines_have_room(l->options->lines);
+		fds[2 * i] =
+			(struct pollfd){stream_wants_read(s) && !waits ? s->from : -1, POLLIN, 0};
 		fds[2 * i + 1] = (struct pollfd){stream_wants_write(s) ? s->to : -1, POLLOUT, 0};
 	}
 }
@@ -149,6 +156,8 @@ static void serve_streams(struct loop *l, const struct pollfd *fds)
 		}
 		if (fds[2 * i + 1].revents != 0)
 			stream_write(s);
+		if (l->options->lines != NULL && i != STREAM_IN)
+			event_lines_take(l->options->lines, i - STREAM_OUT, s);
 		if (s->closes_from && i != STREAM_IN)
 			fd_close(&l->launched->output[i - STREAM_OUT]);
 	}
@@ -168,6 +177,28 @@ static void fill(const struct loop *l, struct pollfd fds[static POLL_COUNT])
 	if (l->options->network != NULL && !l->ended && !l->seen->network_died)
 		network_poll(l->options->network, &fds[POLL_NETWORK]);
 	poll_streams(l, &fds[POLL_STREAMS]);
+	const struct event_lines *lines = l->options->lines;
+	bool writes = lines != NULL && stream_wants_write(&lines->sink);
+	fds[POLL_LOG] = (struct pollfd){lines == NULL ? -1 : lines->changes, POLLIN, 0};
+	fds[POLL_SINK] = (struct pollfd){writes ? lines->sink.to : -1, POLLOUT, 0};
+}
+
+/* A reader who is gone: the program learns it as it would from a pipe. */
+static void serve_lines(struct loop *l, const struct pollfd fds[static POLL_COUNT])
+{
+	struct event_lines *lines = l->options->lines;
+	if (lines == NULL)
+		return;
+	event_lines_violations(lines);
+	if (fds[POLL_LOG].revents != 0)
+		event_lines_follow(lines);
+	if (fds[POLL_SINK].revents != 0)
+		stream_write(&lines->sink);
+	for (int i = 0; i < 2 && lines->sink.write_error != 0; i++) {
+		l->streams[STREAM_OUT + i].from = -1;
+		fd_close(&l->launched->output[i]);
+		buf_clear(&lines->sink.kept);
+	}
 }
 
 static void serve(struct loop *l, const struct pollfd fds[static POLL_COUNT])
@@ -186,6 +217,7 @@ static void serve(struct loop *l, const struct pollfd fds[static POLL_COUNT])
 	}
 	serve_streams(l, &fds[POLL_STREAMS]);
 	notify_serve(&l->calls, fds[POLL_CALLS].revents, clock_monotonic_ns());
+	serve_lines(l, fds);
 	if (fds[POLL_REPORT].revents != 0)
 		read_reports(l);
 	if (fds[POLL_PROCESS].revents != 0) {
@@ -199,6 +231,8 @@ static void serve(struct loop *l, const struct pollfd fds[static POLL_COUNT])
 
 static bool finished(const struct loop *l)
 {
+	if (l->options->lines != NULL && !stream_done(&l->options->lines->sink))
+		return false;
 	return l->ended && l->launched->report < 0 && stream_done(&l->streams[STREAM_OUT]) &&
 		stream_done(&l->streams[STREAM_ERR]);
 }
@@ -229,7 +263,9 @@ static void keep_output(struct loop *l)
 	for (int i = 0; i < 2; i++) {
 		struct stream *s = &l->streams[STREAM_OUT + i];
 		result->write_error[i] = s->write_error;
-		if (s->to < 0) {
+		if (l->options->lines != NULL)
+			result->write_error[0] = l->options->lines->sink.write_error;
+		else if (s->to < 0) {
 			result->cut[i] = stream_cut(s);
 			result->output[i] = s->kept;
 			s->kept = (struct buf){0};

@@ -5,6 +5,7 @@
 #ifndef ECLUSA_SANDBOX_LAUNCHER_SUPERVISE_H
 #define ECLUSA_SANDBOX_LAUNCHER_SUPERVISE_H
 
+#include "sandbox-launcher/event_lines.h"
 #include "sandbox-launcher/launch.h"
 #include "sandbox-launcher/limits.h"
 #include "sandbox-launcher/network.h"
@@ -16,6 +17,7 @@ struct supervise_options {
 	const struct cgroup *cgroup;
 	const struct network *network;
 	struct result *result;
+	struct event_lines *lines; /* NULL: not told as it comes */
 };
 
 /** What was seen. */

@@ -124,11 +124,10 @@ const char *violation_call(const struct violation *v, char *to, size_t capacity)
 	return to;
 }
 
-void violation_json(const struct violation *v, struct json *j)
+void violation_members(const struct violation *v, struct json *j)
 {
 	char row[VIOLATION_ROW_BYTES];
 	struct slice name;
-	json_object(j, NULL);
 	json_text(j, "reason", reason_code(REASON_SANDBOX_VIOLATION));
 	json_text(j, "detail", filter_row_why(v->row));
 	json_text(j, "syscall", v->row->name);
@@ -149,6 +148,6 @@ void violation_json(const struct violation *v, struct json *j)
 	if (violation_path(v) != NULL)
 		json_text(j, "path", violation_path(v));
 	json_text(j, "rule", filter_row_name(v->row, row, sizeof(row)));
+	json_text(j, "hint", filter_row_why(v->row));
 	json_uint(j, "count", v->count);
-	json_object_end(j);
 }

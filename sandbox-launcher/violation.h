@@ -51,7 +51,7 @@ enum violation_argument violation_argument(
 const char *violation_path(const struct violation *v);
 /** Such as `mount(source="none", target="/mnt", flags=0)`, escaped. @return to */
 const char *violation_call(const struct violation *v, char *to, size_t capacity);
-/** An object of the result's `denials`. */
-void violation_json(const struct violation *v, struct json *j);
+/** The members of an object of the result's `denials`. */
+void violation_members(const struct violation *v, struct json *j);
 
 #endif

@@ -69,7 +69,8 @@ static void a_denial_names_its_rule_and_the_option_that_admits_it(void **state)
 		"eclusa: denied GET data.example.com:443/v2: deny.path: path /v2 is outside GET "
 		"/v1/** (--allow:1); --allow 'data.example.com /v2' admits it\n",
 		"eclusa: audit log: /var/log/eclusa/x.jsonl\n", NULL};
-	static const char *const json[] = {"\"allow\":\"data.example.com /v2\",\"count\":1",
+	static const char *const json[] = {
+		"\"allow\":\"data.example.com /v2\",\"hint\":\"--allow 'data.example.com /v2' admits it\",\"count\":1",
 		"\"audit\":\"/var/log/eclusa/x.jsonl\"", NULL};
 	struct spec spec = {0};
 	struct result r = denied("--allow:1");

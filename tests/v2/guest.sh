@@ -90,6 +90,10 @@ ends 'memory is counted' 0 ok --memory 128M -- dd if=/dev/zero of=/dev/null bs=4
 [ "$(number memory_peak_bytes)" -ge $((48 << 20)) ]
 told 'the peak is told' $? "$result"
 
+run --require cgroup,uid,notify -- true
+[ $status -eq 0 ] && has '"cgroup":{"active":true,"verified"' '"pids":2,"cpu_ms"'
+told 'the receipt tells of it' $? "status $status, $(cat /tmp/errors) $result"
+
 run -- cat /proc/self/cgroup
 has '"stdout":"0::/\u000a"'
 told 'the sandbox sees no path of its group' $? "$result"
@@ -142,7 +146,7 @@ as_user() { # group, options and program
 	status=$?
 }
 as_user $groups/user/shell --require cgroup -- true
-[ $status -eq 0 ] && has '"verdict":"ok"' '"cgroup":"v2"'
+[ $status -eq 0 ] && has '"verdict":"ok"' '"cgroup":"v2"' '"cgroup":"v2-delegated"' '"cgroup":{"active":true'
 told 'a user with a delegated group' $? "status $status, $(cat /tmp/errors) $result"
 as_user $groups/user/shell --memory 64M -- dd if=/dev/zero of=/dev/null bs=200M count=1
 [ $status -eq 137 ] && has '"verdict":"oom"' '"cgroup":"v2"'
