@@ -409,6 +409,8 @@ static struct flow *flow_new(
 	}
 	f->worker = w;
 	f->sandbox = s;
+	s->buffered.limit = w->limits.buffer_bytes;
+	f->client->account = &s->buffered;
 	f->policy = snapshot_get(w->policy);
 	f->ends = *ends;
 	f->connect_record.slot = f->request_record.slot = -1;

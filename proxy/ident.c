@@ -2,6 +2,7 @@
 #include "proxy/ident.h"
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 
 static struct sandbox **bucket(const struct ident *i, const struct address *a)
 {
@@ -44,6 +45,18 @@ struct sandbox *ident_find(const struct ident *i, const struct address *address)
 	static const struct address whoever = {0};
 	struct sandbox *found = *place(i, address);
 	return found != NULL ? found : *place(i, &whoever);
+}
+
+bool sandbox_may_handshake(struct sandbox *s, uint32_t limit, uint64_t now_ns)
+{
+	uint64_t each_ns = NS_PER_SEC / limit;
+	uint64_t from_ns = s->handshakes_ns > now_ns ? s->handshakes_ns : now_ns;
+	if (s->address.family == 0)
+		return true;
+	if (from_ns + each_ns > now_ns + NS_PER_SEC)
+		return false;
+	s->handshakes_ns = from_ns + each_ns;
+	return true;
 }
 
 struct sandbox *ident_remove(struct ident *i, const struct address *address)

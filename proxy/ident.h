@@ -8,6 +8,7 @@
 #include "common/id.h"
 #include "ipc/message.h"
 #include "policy/policy.h"
+#include "proxy/stream.h"
 
 #define IDENT_BUCKETS 1024
 
@@ -20,6 +21,8 @@ struct sandbox {
 	struct sandbox *next;
 	struct address address;
 	char id[SANDBOX_ID_BYTES];
+	struct stream_account buffered;
+	uint64_t handshakes_ns;        /* when all handshakes that it began have been paid for */
 	unsigned budget;               /* its number there */
 	const struct profile *profile; /* of the policy in force */
 	struct flow *flows;            /* of this sandbox; flow.c's */
@@ -42,6 +45,11 @@ int ident_add(struct ident *i, const struct message_sandbox *message, const stru
 	struct sandbox **ret_old);
 /** By its address, else the one whose address is family 0: whoever comes. NULL: unknown. */
 struct sandbox *ident_find(const struct ident *i, const struct address *address);
+/**
+ * TLS with a sandbox is about to begin: as many in a second as @limit, and as many at once. @return false: it has to be refused.
+ * Where all clients are one sandbox there is nobody to be fair to.
+ */
+bool sandbox_may_handshake(struct sandbox *s, uint32_t limit, uint64_t now_ns);
 /** Unlink; the caller ends its flows and frees it. NULL: unknown. */
 struct sandbox *ident_remove(struct ident *i, const struct address *address);
 /** Call @visit for each; it may not add or remove any. */

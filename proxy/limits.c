@@ -19,6 +19,8 @@ struct limit_key {
 
 static const struct limit_key keys[] = {
 	LIMIT(connections),
+	LIMIT(handshakes),
+	LIMIT(buffer_bytes),
 	LIMIT(header_ms),
 	LIMIT(handshake_ms),
 	LIMIT(dial_ms),
@@ -45,6 +47,8 @@ struct limits limits_default(void)
 {
 	return (struct limits){
 		.connections = 512,
+		.handshakes = 400,
+		.buffer_bytes = 64 << 20,
 		.header_ms = 10000,
 		.handshake_ms = 10000,
 		.dial_ms = 10000,

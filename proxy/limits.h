@@ -69,6 +69,8 @@
 /** Deadlines and counts that a setting changes; one copy a worker, constant once it runs. */
 struct limits {
 	uint32_t connections;      /* of one sandbox at once */
+	uint32_t handshakes;       /* TLS with one sandbox begins in a second, as many at once */
+	uint32_t buffer_bytes;     /* that wait in all connections of one sandbox */
 	uint32_t header_ms;        /* from a head's first byte to its last, whatever trickles in */
 	uint32_t handshake_ms;     /* each TLS handshake, either side */
 	uint32_t dial_ms;          /* all attempts to connect */

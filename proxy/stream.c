@@ -47,11 +47,20 @@ static void on_closed(uv_handle_t *handle)
 	free(handle->data);
 }
 
+static void stream_count(struct stream *s, size_t bytes)
+{
+	if (s->account == NULL)
+		return;
+	s->account->bytes += bytes - s->counted;
+	s->counted = bytes;
+}
+
 void stream_free(struct stream *s)
 {
 	if (s == NULL)
 		return;
 	tls_session_free(ptr_take(s->tls));
+	stream_count(s, 0);
 	uv_close((uv_handle_t *)&s->poll, on_closed); /* frees s later; watches no longer */
 	fd_close(&s->fd);
 	buf_fini(&s->in);
@@ -79,7 +88,8 @@ static bool stream_break(struct stream *s)
 static size_t fill_room(const struct stream *s)
 {
 	size_t used = buf_len(&s->in);
-	size_t room = used < STREAM_BUFFER_BYTES ? STREAM_BUFFER_BYTES - used : 0;
+	size_t capacity = stream_capacity(s);
+	size_t room = used < capacity ? capacity - used : 0;
 	return room < STREAM_READ_BYTES ? room : STREAM_READ_BYTES;
 }
 
@@ -309,6 +319,7 @@ void stream_end(struct stream *s)
 void stream_watch(struct stream *s, bool reading)
 {
 	int events = 0;
+	stream_count(s, buf_len(&s->in) + buf_len(&s->out));
 	if (s->broken)
 		reading = false;
 	if (reading && !s->held && !s->ended && (s->handshaking || fill_room(s) > 0))

@@ -14,6 +14,12 @@
 /** Told when the descriptor became ready; never from inside of a stream_*() call. */
 typedef void stream_wake(void *arg);
 
+/** Bytes that wait in the streams of one owner, as of their last stream_watch(). Over the limit each stream has less room. */
+struct stream_account {
+	size_t bytes;
+	size_t limit;
+};
+
 /** Fields are for reading; only in and out are used directly: consume from in, append to out. */
 struct stream {
 	uv_poll_t poll;
@@ -35,7 +41,9 @@ struct stream {
 	int events;            /* what the loop was asked for */
 	stream_wake *wake;
 	void *arg;
-	struct tls_fault fault; /* of a broken TLS stream */
+	struct stream_account *account; /* set by the owner, and outlives the stream; NULL: none */
+	size_t counted;                 /* of the account's bytes */
+	struct tls_fault fault;         /* of a broken TLS stream */
 };
 
 /** Takes over @fd (connected, non-blocking). @return NULL when out of memory; then @fd is closed. */
@@ -74,11 +82,19 @@ void stream_watch(struct stream *s, bool reading);
 /** Release the memory of empty buffers. */
 void stream_trim(struct stream *s);
 
+/** How much one of its buffers may hold now. */
+static inline size_t stream_capacity(const struct stream *s)
+{
+	bool scarce = s->account != NULL && s->account->bytes >= s->account->limit;
+	return scarce ? STREAM_READ_BYTES : STREAM_BUFFER_BYTES;
+}
+
 /** Room for more in out, up to the limit at which writers stop. */
 static inline size_t stream_room(const struct stream *s)
 {
 	size_t used = buf_len(&s->out);
-	return used < STREAM_BUFFER_BYTES ? STREAM_BUFFER_BYTES - used : 0;
+	size_t capacity = stream_capacity(s);
+	return used < capacity ? capacity - used : 0;
 }
 
 #endif

@@ -2,6 +2,8 @@
 #include "proxy/first_bytes.h"
 #include "proxy/flow_state.h"
 
+#include "common/clock.h"
+
 #include <assert.h>
 
 #define ESTABLISHED "HTTP/1.1 200 Connection established\r\n\r\n"
@@ -91,9 +93,12 @@ enum flow_progress flow_not_tls(struct flow *f)
 static enum flow_progress begin_tls(struct flow *f)
 {
 	struct policy_verdict v;
-	if (flow_take_scheme(f, POLICY_SCHEME_HTTPS, &v))
+	if (!flow_take_scheme(f, POLICY_SCHEME_HTTPS, &v))
+		return flow_refuse_hello(f, TLS_ALERT_ACCESS_DENIED, v.reason, v.detail);
+	if (sandbox_may_handshake(f->sandbox, f->worker->limits.handshakes, clock_monotonic_ns()))
 		return hello_begin(f);
-	return flow_refuse_hello(f, TLS_ALERT_ACCESS_DENIED, v.reason, v.detail);
+	return flow_refuse_hello(f, TLS_ALERT_INTERNAL_ERROR, REASON_DENY_LIMIT,
+		"this sandbox begins more TLS handshakes in a second than it may");
 }
 
 /** The first bytes decide whether this is TLS at all; of TLS they stay in the socket. */

@@ -273,6 +273,7 @@ enum flow_progress flow_step_dial(struct flow *f)
 	f->upstream = stream_new(&f->worker->loop, fd, flow_run, f);
 	if (f->upstream == NULL)
 		return fail(f, REASON_ERROR_INTERNAL, NULL, "out of memory");
+	f->upstream->account = &f->sandbox->buffered;
 	metrics_add(f->worker->metrics, METRICS_DIALLED, 1);
 	return flow_has_via(f) ? flow_via_begin(f) : flow_connected(f);
 }

@@ -1,0 +1,92 @@
+/* Streams: what waits in those of one owner is counted, and over its limit each has less room. */
+#include "tests/unit/cmocka_setup.h"
+
+#include "common/cleanup.h"
+#include "proxy/limits.h"
+#include "proxy/stream.h"
+
+#include <sys/socket.h>
+
+#define MUCH ((size_t)4 * STREAM_BUFFER_BYTES)
+
+struct end {
+	struct stream *stream;
+	int peer;
+};
+
+static void wake(void *arg)
+{
+	(void)arg;
+}
+
+/** A stream whose peer has said as much as the socket takes. */
+static struct end end_open(uv_loop_t *loop, struct stream_account *account)
+{
+	static const char bytes[4096];
+	int fds[2];
+	int size = (int)MUCH;
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+	assert_int_equal(setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)), 0);
+	size_t sent = 0;
+	while (sent < MUCH && send(fds[1], bytes, sizeof(bytes), MSG_NOSIGNAL) > 0)
+		sent += sizeof(bytes);
+	assert_true(sent > STREAM_BUFFER_BYTES);
+	struct end e = {stream_new(loop, fds[0], wake, NULL), fds[1]};
+	assert_non_null(e.stream);
+	e.stream->account = account;
+	return e;
+}
+
+/** Read until it has no room. @return how much waits. */
+static size_t fill(struct stream *s)
+{
+	for (size_t before = SIZE_MAX; before != buf_len(&s->in);) {
+		before = buf_len(&s->in);
+		(void)stream_fill(s);
+	}
+	stream_watch(s, true);
+	return buf_len(&s->in);
+}
+
+static void end_close(struct end *e)
+{
+	stream_free(e->stream);
+	fd_close(&e->peer);
+}
+
+static void what_waits_is_counted_and_streams_shrink_over_the_limit(void **state)
+{
+	(void)state;
+	uv_loop_t loop;
+	struct stream_account account = {.limit = STREAM_BUFFER_BYTES};
+	assert_int_equal(uv_loop_init(&loop), 0);
+	struct end greedy = end_open(&loop, &account);
+	struct end late = end_open(&loop, &account);
+	struct end stranger = end_open(&loop, NULL);
+	assert_int_equal(fill(greedy.stream), STREAM_BUFFER_BYTES);
+	assert_int_equal(account.bytes, STREAM_BUFFER_BYTES);
+	assert_int_equal(fill(late.stream), STREAM_READ_BYTES);
+	assert_int_equal(stream_room(late.stream), STREAM_READ_BYTES);
+	assert_int_equal(fill(stranger.stream), STREAM_BUFFER_BYTES);
+	assert_int_equal(account.bytes, STREAM_BUFFER_BYTES + STREAM_READ_BYTES);
+	/* nobody waits for another's bytes for ever: each goes on with what it may hold */
+	buf_consume(&late.stream->in, STREAM_READ_BYTES);
+	assert_int_equal(fill(late.stream), STREAM_READ_BYTES);
+	end_close(&greedy);
+	assert_int_equal(account.bytes, STREAM_READ_BYTES);
+	assert_int_equal(fill(late.stream), STREAM_BUFFER_BYTES);
+	end_close(&late);
+	assert_int_equal(account.bytes, 0);
+	end_close(&stranger);
+	assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
+	assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_waits_is_counted_and_streams_shrink_over_the_limit),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
