@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 static const char *const kind_names[] = {
@@ -22,6 +23,7 @@ static const char *const kind_names[] = {
 	[VERIFY_UNLISTED] = "unlisted",
 	[VERIFY_INDEX] = "index",
 	[VERIFY_SIGNATURE] = "signature",
+	[VERIFY_UNSIGNED] = "unsigned",
 };
 static_assert(array_size(kind_names) == VERIFY_KIND_COUNT, "a name for every kind");
 
@@ -66,6 +68,13 @@ int verify_base(const struct verify *v)
 	return v->options->files != NULL ? AT_FDCWD : v->options->folder_fd;
 }
 
+/** Whether some process holds the file, as the one does that has it written. */
+static bool is_held(const struct verify *v, const char *name)
+{
+	auto_fd fd = openat(verify_base(v), name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
 static int add_segment(struct verify *v, const char *name, struct failure *why)
 {
 	const char *slash = strrchr(name, '/'), *base = slash != NULL ? slash + 1 : name;
@@ -92,6 +101,7 @@ static int add_segment(struct verify *v, const char *name, struct failure *why)
 	(void)snprintf(link, sizeof(link), "open/%.*s", (int)stem, base);
 	s->open = v->options->folder_fd >= 0 &&
 		faccessat(v->options->folder_fd, link, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	s->held = s->open && is_held(v, name);
 	return 0;
 }
 
@@ -130,7 +140,9 @@ static void check_listed(struct verify *v)
 	for (size_t i = 0; i < v->segment_count && v->index.there; i++) {
 		const struct verify_segment *s = &v->segments[i];
 		size_t count;
-		if (!s->open && verify_index_of(&v->index, s->name, &count) == NULL)
+		/* A first line is written before the index has the file: so long a killed run may have none there. */
+		bool begun = s->held || (s->open && s->lines <= 1);
+		if (!begun && verify_index_of(&v->index, s->name, &count) == NULL)
 			verify_find(v, VERIFY_UNLISTED, s->name, 0,
 				"the index has no such file: it was put here, or the index is an older copy");
 	}
@@ -246,10 +258,28 @@ static uint64_t signed_line(const struct verify *v, const struct verify_segment 
 	return last < s->last ? last : s->last;
 }
 
+/** What is known of a chain while its parts are gone through. */
+struct verify_chain {
+	bool covered, decides, held;
+};
+
+/** At a chain's last part: nobody signed any of it, and it says what was let pass. */
+static void check_covered(
+	struct verify *v, const struct verify_chain *chain, const struct verify_segment *last)
+{
+	if (v->options->key == NULL || chain->covered || !chain->decides || chain->held ||
+		last->last < v->options->from)
+		return;
+	verify_find(v, VERIFY_UNSIGNED, last->name, 0,
+		"no signature covers a line of this chain, and it has decisions: its checkpoints were taken out, or it was put here%s",
+		last->open ? ", or its run was killed" : "");
+}
+
 /** Chains, in order of their parts; also counts what is not signed. */
 static void check_chains(struct verify *v)
 {
 	uint64_t index = signed_index(v);
+	struct verify_chain chain = {0};
 	if (v->segment_count > 0)
 		qsort(v->segments, v->segment_count, sizeof(*v->segments), segment_compare_chain);
 	for (size_t i = 0; i < v->segment_count; i++) {
@@ -263,6 +293,13 @@ static void check_chains(struct verify *v)
 		bool begins = before == NULL || strcmp(before->chain, s->chain) != 0;
 		bool ends = after == NULL || strcmp(after->chain, s->chain) != 0;
 		check_joint(v, begins ? NULL : before, s);
+		if (begins)
+			chain = (struct verify_chain){0};
+		chain.covered |= signed_line(v, s, index) >= s->first;
+		chain.decides |= s->decides;
+		chain.held |= s->held;
+		if (ends)
+			check_covered(v, &chain, s);
 		v->result->chains += begins;
 		uint64_t left = s->last - signed_line(v, s, index);
 		uint64_t bare = left < s->lines ? left : s->lines;

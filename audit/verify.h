@@ -21,8 +21,9 @@ enum verify_kind {
 	VERIFY_REPLACED,  /* a line is sound in itself but not the one that the index has */
 	VERIFY_MISSING,   /* a file that the index has is not there */
 	VERIFY_UNLISTED,  /* a file that the index does not have */
-	VERIFY_INDEX,     /* the index itself lacks what a log saw in it */
+	VERIFY_INDEX,     /* the index itself lacks what a log saw in it, or the end of one */
 	VERIFY_SIGNATURE, /* a checkpoint that is not signed by the key, or speaks of another line */
+	VERIFY_UNSIGNED,  /* with a key: decisions in a chain of which no signature covers a line */
 	VERIFY_KIND_COUNT
 };
 

@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 static int entry_compare(const void *a, const void *b)
 {
@@ -100,6 +101,18 @@ static int index_sort(struct verify_index *index)
 	return 0;
 }
 
+/** Whether somebody is about to write, or has since: then what looks torn need not be. */
+static bool index_is_written(int fd)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	struct stat st;
+	char last;
+	if (fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK)
+		return true;
+	return fstat(fd, &st) == 0 && st.st_size > 0 && pread(fd, &last, 1, st.st_size - 1) == 1 &&
+		last == '\n';
+}
+
 int verify_index_read(struct verify *v, struct failure *why)
 {
 	auto_fd fd = openat(v->options->folder_fd, AUDIT_INDEX_NAME,
@@ -114,8 +127,11 @@ int verify_index_read(struct verify *v, struct failure *why)
 	v->index.there = true;
 	int r = chain_start(&chain, AUDIT_INDEX_CHAIN), got = 0;
 	while (r == 0 && (got = scan_next(&scan, &line)) > 0) {
-		if (scan.whole) /* the last one may be being written */
+		if (scan.whole)
 			r = index_line(v, line, scan.number, &chain);
+		else if (!index_is_written(fd))
+			verify_find(v, VERIFY_TORN, AUDIT_INDEX_NAME, scan.number,
+				"bytes behind the last line");
 	}
 	r = got < 0 ? got : r;
 	scan_fini(&scan);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #define LIFECYCLE_FRONT "{\"class_uid\":6002," /* event.c writes class_uid first */
+#define DECISION_FRONT  "{\"class_uid\":400"   /* of the network's classes, 4001 to 4003 */
 #define CHECKPOINT_CODE "\"status_code\":\"audit.checkpoint\""
 
 /** A reading in progress. */
@@ -121,6 +122,7 @@ static void check_line(struct reading *r, struct slice line)
 	}
 	if (!skip)
 		check_entries(r, number, link.hash);
+	s->decides |= slice_starts(line, SLICE(DECISION_FRONT));
 	if (slice_starts(line, SLICE(LIFECYCLE_FRONT)))
 		check_checkpoint(r, line);
 	(void)slice_copy(link.hash, s->head, sizeof(s->head)); /* it fits */
@@ -132,6 +134,12 @@ static void check_line(struct reading *r, struct slice line)
 static void check_end(struct reading *r)
 {
 	const struct verify_segment *s = r->s;
+	uint64_t listed = r->entry_count == 0 ? 0 : r->entries[r->entry_count - 1].last;
+	/* Whoever ends a file has its end in the index before the mark goes. */
+	if (!s->open && r->entry_count > 0 && s->last > listed)
+		verify_find(r->v, VERIFY_INDEX, s->name, r->at,
+			"ends with line %llu, and the index has it up to line %llu: the index's end is cut off, or lines were added",
+			(unsigned long long)s->last, (unsigned long long)listed);
 	if (r->entry < r->entry_count)
 		verify_find(r->v, VERIFY_SHORT, s->name, r->at,
 			"ends with line %llu, and the index has line %llu: its end is cut off, or it is an older copy",

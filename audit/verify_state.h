@@ -26,7 +26,9 @@ struct verify_index {
 /** A file of the log, and what was seen in it. */
 struct verify_segment {
 	char *name;
-	bool open;                    /* marked as being written when the listing was made */
+	bool open;                    /* marked as being written when the listing was made, */
+	bool held;                    /* and some process held it, so that it was */
+	bool decides;                 /* has lines on requests, connections or questions */
 	char chain[CHAIN_NAME_BYTES]; /* "" : no line of it can be believed */
 	uint64_t first, last;         /* numbers of its first and last line */
 	char prev[DIGEST_TEXT_BYTES]; /* what its first line follows */

@@ -227,7 +227,7 @@ def test_another_key_signs_nothing_here(log, tmp_path):
                    check=True)
     assert os.stat(other).st_mode & 0o777 == 0o600
     status, said = verify(log.folder, "--pub", str(tmp_path / "other.pub"))
-    assert status == 1 and {f["kind"] for f in said["findings"]} == {"signature"}
+    assert status == 1 and {f["kind"] for f in said["findings"]} == {"signature", "unsigned"}
     os.chmod(other, 0o640)
     refused = subprocess.run([program(), "audit", "keygen", "--key", other], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
     assert refused.returncode == 2 and b"chmod 600" in refused.stderr

@@ -91,7 +91,10 @@ static void signatures_cover_what_stands_before_them(void **state)
 		verify_open(&rig);
 		put(&rig, table[i].what);
 		struct verify_result r = judge(&rig, true, 0);
-		assert_int_equal(r.count, 0);
+		bool stripped = table[i].checkpoints == 0 && table[i].what[0] == 'l';
+		assert_int_equal(r.count, stripped);
+		if (stripped)
+			assert_int_equal(r.findings[0].kind, VERIFY_UNSIGNED);
 		assert_int_equal(r.checkpoints, table[i].checkpoints);
 		assert_int_equal(r.unsigned_lines, table[i].bare);
 		verify_fini(&r);
@@ -119,9 +122,68 @@ static void a_checkpoint_of_another_line_or_key_is_a_finding(void **state)
 	verify_fini(&r);
 	rig.public.raw[3] ^= 1;
 	r = judge(&rig, true, 0);
-	assert_int_equal(r.count, 2);
+	assert_int_equal(r.count, 3);
 	assert_int_equal(r.findings[0].kind, VERIFY_SIGNATURE);
 	assert_int_equal(r.findings[0].line, 4);
+	verify_fini(&r);
+	verify_close(&rig);
+}
+
+/** The index is cut, or has something behind its end. */
+static void the_end_of_the_index_is_missed(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *append; /* NULL: the last line is cut off */
+		enum verify_kind kind;
+	} table[] = {{NULL, VERIFY_INDEX}, {"x", VERIFY_TORN}, {"{}\n", VERIFY_NO_LINE}};
+	for (size_t i = 0; i < array_size(table); i++) {
+		struct verify_rig rig;
+		verify_open(&rig);
+		put(&rig, "llc");
+		struct verify_result r = judge(&rig, true, 0);
+		assert_int_equal(r.count, 0);
+		verify_fini(&r);
+		struct buf index = read_file(rig.audit.folder_fd, AUDIT_INDEX_NAME);
+		auto_fd fd = openat(
+			rig.audit.folder_fd, AUDIT_INDEX_NAME, O_WRONLY | O_APPEND | O_CLOEXEC);
+		if (table[i].append == NULL)
+			assert_int_equal(
+				ftruncate(fd, strchr(index.data, '\n') + 1 - index.data), 0);
+		else
+			assert_true(write(fd, table[i].append, strlen(table[i].append)) > 0);
+		r = judge(&rig, false, 0);
+		assert_int_equal(r.count, 1);
+		assert_int_equal(r.findings[0].kind, table[i].kind);
+		verify_fini(&r);
+		buf_fini(&index);
+		verify_close(&rig);
+	}
+}
+
+/** A file that is marked as being written is so only while somebody holds it. */
+static void a_mark_alone_excuses_nothing(void **state)
+{
+	(void)state;
+	struct verify_rig rig;
+	char link[160];
+	verify_open(&rig);
+	put(&rig, "ll");
+	assert_int_equal(unlinkat(rig.audit.folder_fd, AUDIT_INDEX_NAME, 0), 0);
+	auto_fd empty =
+		openat(rig.audit.folder_fd, AUDIT_INDEX_NAME, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	int stem = (int)(strlen(rig.audit.name) - strlen(".jsonl"));
+	(void)snprintf(link, sizeof(link), "open/%.*s", stem, rig.audit.name);
+	assert_int_equal(
+		linkat(rig.audit.folder_fd, rig.audit.name, rig.audit.folder_fd, link, 0), 0);
+	struct verify_result r = judge(&rig, true, 0);
+	assert_int_equal(r.count, 0); /* the rig's own descriptor holds it */
+	verify_fini(&r);
+	rig_drop(&rig.audit);
+	r = judge(&rig, true, 0);
+	assert_int_equal(r.count, 2);
+	assert_int_equal(r.findings[0].kind, VERIFY_UNLISTED);
+	assert_int_equal(r.findings[1].kind, VERIFY_UNSIGNED);
 	verify_fini(&r);
 	verify_close(&rig);
 }
@@ -185,6 +247,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(signatures_cover_what_stands_before_them),
 		cmocka_unit_test(a_checkpoint_of_another_line_or_key_is_a_finding),
+		cmocka_unit_test(the_end_of_the_index_is_missed),
+		cmocka_unit_test(a_mark_alone_excuses_nothing),
 		cmocka_unit_test(findings_are_told_up_to_a_limit),
 		cmocka_unit_test(a_key_is_made_once_and_only_for_its_owner),
 	};
