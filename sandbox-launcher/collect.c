@@ -198,10 +198,12 @@ static void take_file(struct walk *w, int folder, int target, const char *name)
 	}
 	if (st.st_nlink != 1)
 		skip(w, false, "skipped: more than one hard link");
+	else if ((uint64_t)st.st_size > w->options->file_bytes)
+		skip(w, true, "exceeds --out-file-limit");
 	else if ((uint64_t)st.st_size > w->options->limit_bytes - w->to->bytes)
 		skip(w, true, "results exceed --out-limit");
-	else if (w->to->count >= COLLECT_FILES_MAX)
-		skip(w, true, "too many results");
+	else if (w->to->count >= w->options->files)
+		skip(w, true, "too many results: --out-files");
 	else {
 		int r = deliver(w, from, target, name, &st);
 		if (r == -EEXIST)

@@ -10,7 +10,6 @@
 #include "common/digest.h"
 #include "common/failure.h"
 
-#define COLLECT_FILES_MAX 4096
 #define COLLECT_DEPTH_MAX 32
 #define COLLECT_PATH_MAX  4096
 
@@ -41,6 +40,8 @@ struct collect_options {
 	int out;              /* the mount of /out */
 	const char *id;       /* for temporary names */
 	uint64_t limit_bytes; /* sum of apparent sizes */
+	uint64_t file_bytes;  /* apparent size of one */
+	size_t files;
 	bool overwrite;
 };
 

@@ -236,6 +236,8 @@ static void collect(struct run *run)
 		.out = run->plan.out,
 		.id = result->id,
 		.limit_bytes = run->spec->out_limit_bytes,
+		.file_bytes = run->spec->out_file_bytes,
+		.files = run->spec->out_files,
 		.overwrite = run->spec->overwrite,
 	};
 	if (collect_run(&options, &run->plan.target, &result->collected, &why) < 0) {

@@ -27,6 +27,8 @@ enum {
 	OPTION_CPU_TIME,
 	OPTION_OUTPUT_LIMIT,
 	OPTION_OUT_LIMIT,
+	OPTION_OUT_FILE_LIMIT,
+	OPTION_OUT_FILES,
 	OPTION_REQUIRE,
 	OPTION_INTERACTIVE,
 	OPTION_JSON,
@@ -71,6 +73,9 @@ static const struct spec_option OPTIONS[] = {
 	[OPTION_OUTPUT_LIMIT] = {"output-limit", 0, SPEC_VALUE, "SIZE",
 		"bytes kept of each captured stream (1M)"},
 	[OPTION_OUT_LIMIT] = {"out-limit", 0, SPEC_VALUE, "SIZE", "size of /out (64M)"},
+	[OPTION_OUT_FILE_LIMIT] = {"out-file-limit", 0, SPEC_VALUE, "SIZE",
+		"size of one result (as --out-limit)"},
+	[OPTION_OUT_FILES] = {"out-files", 0, SPEC_VALUE, "N", "number of results (4096)"},
 	[OPTION_REQUIRE] = {"require", 0, SPEC_VALUE, "LIST",
 		"refuse to run without these layers, such as cgroup,landlock, or all"},
 	[OPTION_INTERACTIVE] = {"interactive", 'i', SPEC_FLAG, NULL, "pass standard input"},
@@ -106,6 +111,8 @@ void spec_init(struct spec *s)
 		.cpu_time_ns = 15 * NS_PER_SEC,
 		.cpu_milli = 1000,
 		.pids_limit = 64,
+		.out_file_bytes = UINT64_MAX,
+		.out_files = SPEC_OUT_FILES,
 		.proxy_env = true,
 	};
 }
@@ -328,6 +335,17 @@ static int set_count(
 		slice_escape(slice_of(value), shown, sizeof(shown)));
 }
 
+static int set_files(struct spec *s, const char *value, struct failure *why)
+{
+	uint64_t count;
+	char shown[64];
+	if (slice_decimal(slice_of(value), SPEC_OUT_FILES, false, &count) < 0)
+		return failure_set(why, -EINVAL, "--out-files: not a number from 0 to %u: %s",
+			SPEC_OUT_FILES, slice_escape(slice_of(value), shown, sizeof(shown)));
+	s->out_files = (unsigned)count;
+	return 0;
+}
+
 static int set_require(
 	struct spec *s, const char *value, const struct spec_option *o, struct failure *why)
 {
@@ -445,6 +463,10 @@ int spec_set(
 		return set_size(&s->output_limit_bytes, value, 0, SPEC_OUTPUT_MAX, option, why);
 	case OPTION_OUT_LIMIT:
 		return set_size(&s->out_limit_bytes, value, 4096, SPEC_MEMORY_MAX, option, why);
+	case OPTION_OUT_FILE_LIMIT:
+		return set_size(&s->out_file_bytes, value, 0, SPEC_MEMORY_MAX, option, why);
+	case OPTION_OUT_FILES:
+		return set_files(s, value, why);
 	case OPTION_REQUIRE:
 		return set_require(s, value, option, why);
 	case OPTION_INTERACTIVE:
@@ -537,6 +559,8 @@ int spec_check(struct spec *s, struct failure *why)
 		return failure_set(why, -EINVAL, "--profile needs --policy");
 	if (s->overwrite && s->out == NULL)
 		return failure_set(why, -EINVAL, "--overwrite needs --out");
+	if (s->out == NULL && (s->out_file_bytes != UINT64_MAX || s->out_files != SPEC_OUT_FILES))
+		return failure_set(why, -EINVAL, "--out-file-limit and --out-files need --out");
 	if (!spec_has_network(s) &&
 		(s->upstream_ca != NULL || s->upstream_proxy != NULL || s->resolver != NULL ||
 			s->hosts != NULL))

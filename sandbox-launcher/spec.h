@@ -21,6 +21,7 @@
 #define SPEC_TIME_MAX_NS (UINT64_C(7) * 24 * 3600 * 1000000000)
 #define SPEC_CPUS_MAX    1024
 #define SPEC_PIDS_MAX    32768
+#define SPEC_OUT_FILES   4096 /* and the default */
 
 /** Owned strings, NULL-terminated. */
 struct spec_list {
@@ -48,7 +49,9 @@ struct spec {
 	uint64_t timeout_ns, cpu_time_ns;
 	unsigned cpu_milli; /* thousandths of a processor */
 	unsigned pids_limit;
-	bool stream; /* and json */
+	uint64_t out_file_bytes; /* of one result */
+	unsigned out_files;      /* results */
+	bool stream;             /* and json */
 	bool overwrite, json, interactive, quiet;
 	bool proxy_env;    /* variables tell clients of the proxy */
 	uint32_t required; /* layers, parsed from require: sandbox-launcher/layer.h */

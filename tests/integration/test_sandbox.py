@@ -2,6 +2,7 @@
 The executor without network: what a sandboxed program can see, reach and leave, and how its end is told. Everything runs
 as root and as an ordinary user; one behaviour a test.
 """
+import base64
 import fcntl
 import glob
 import json
@@ -459,6 +460,30 @@ except OSError:
     left = sorted(os.path.relpath(os.path.join(d, n), target) for d, _, names in os.walk(target) for n in names)
     assert left == ["deep/t.csv", "good.json"]
     shutil.rmtree(target)
+
+
+@pytest.mark.parametrize("args, lost, kept", [
+    ((), None, 4),
+    (("--out-files", "4"), None, 4),
+    (("--out-files", "3"), "too many results: --out-files", 3),
+    (("--out-file-limit", "64K"), None, 4),
+    (("--out-file-limit", "65535"), "exceeds --out-file-limit", 3),
+    (("--out-limit", "65K"), None, 4),
+    (("--out-limit", "64K"), "results exceed --out-limit", None),
+])
+def test_results_have_limits_of_number_and_size(box, args, lost, kept):
+    """A file with holes counts with its whole length; each limit, and one past it. A name is bytes."""
+    target = os.path.join(box.home, "limited")
+    status, result = box.result("--out", target, *args, "--", PYTHON, "-c", """
+import os
+os.mkdir("/out/d")
+for name in (b"a", b"d/b", b"\\xff\\n"): open(b"/out/" + name, "w").write("x")
+open("/out/sparse", "w").truncate(65536)""".replace("\\\\", "\\"))
+    shutil.rmtree(target)
+    names = [base64.b64decode(a["path"]) if a.get("path_base64") else a["path"].encode() for a in result["artifacts"]]
+    assert (status, result["verdict"]) == ((0, "ok") if lost is None else (125, "output")), result
+    assert kept is None or len(names) == kept
+    assert set(names) <= {b"a", b"d/b", b"\xff\n", b"sparse"} and (lost is None or lost in str(result["errors"])), result
 
 
 def test_equal_names_are_kept_unless_overwritten(box):

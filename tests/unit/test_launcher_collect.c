@@ -70,7 +70,7 @@ static void check_text(int folder, const char *name, const char *text)
 
 static void run(struct folders *f, uint64_t limit, bool overwrite, struct collected *ret)
 {
-	struct collect_options options = {f->from, "sb-test", limit, overwrite};
+	struct collect_options options = {f->from, "sb-test", limit, UINT64_MAX, 4096, overwrite};
 	struct collect_target target = {.folder = f->to, .parent = -1};
 	struct failure why = {0};
 	*ret = (struct collected){0};
