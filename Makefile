@@ -41,7 +41,7 @@ LDFLAGS_ALL := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(LDOPT) $(LDFLAGS)
 
 # Objects are made anew when the compiler or a flag changed since they were made.
 COMPILE := $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL)
-ifneq ($(filter-out clean uninstall help deps deps-test deps-bench deps-programs deps-v2 demo test test-v2 programs escape soak check bench print-flags,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out clean uninstall help deps deps-test deps-bench deps-clients deps-programs deps-v2 demo test test-v2 clients programs escape soak check bench print-flags,$(or $(MAKECMDGOALS),all)),)
 ifneq ($(COMPILE),$(file <$(BUILD)/flags))
 $(shell mkdir -p $(BUILD))
 $(file >$(BUILD)/flags,$(COMPILE))
@@ -135,8 +135,8 @@ uninstall:
 		$(DOC_FOLDERS:%=$(DESTDIR)$(DOCDIR)/%) $(DESTDIR)$(DOCDIR); do \
 		[ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder; done
 
-.PHONY: deps deps-test deps-bench deps-programs deps-v2
-deps deps-test deps-bench deps-programs deps-v2:
+.PHONY: deps deps-test deps-bench deps-clients deps-programs deps-v2
+deps deps-test deps-bench deps-clients deps-programs deps-v2:
 	@packaging/deps.sh $@
 
 # A make of its own after the packages are there: this one asked pkg-config before they were.
@@ -153,7 +153,7 @@ format:
 clean:
 	rm -rf build
 help:
-	@echo "targets: all demo test test-v2 programs escape soak check bench san-test fuzz install uninstall deps deps-test deps-bench format clean"
+	@echo "targets: all demo test test-v2 clients programs escape soak check bench san-test fuzz install uninstall deps deps-test deps-bench format clean"
 	@echo "options: V=1 SAN=1 CC=clang BUILD= DESTDIR= PREFIX=    make demo ONLINE=1"
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

@@ -4,6 +4,7 @@
 #   packaging/deps.sh deps          what builds and runs, the demo included
 #   packaging/deps.sh deps-test     what the tests need beyond that
 #   packaging/deps.sh deps-bench    what the benchmarks need beyond that
+#   packaging/deps.sh deps-clients  the clients that `make clients` tries, beyond deps-test; npm brings some more of them
 #   packaging/deps.sh deps-programs the programs that `make programs` runs in sandboxes, beyond deps
 #   packaging/deps.sh deps-v2       what the tests under cgroup v2, in an emulated machine, need beyond deps
 #
@@ -20,12 +21,14 @@ set_deps=(build-essential pkg-config git ca-certificates
 set_deps_test=(libcmocka-dev python3-pytest python3-requests python3-cryptography python3-pip
 	python3-setuptools python3-wheel python3-yaml python3-h11 libhttp-parser-dev chromium nftables curl strace rsyslog rsyslog-openssl
 	clang clang-format libclang-rt-14-dev shellcheck mandoc groff-base universal-ctags python3-dnspython musl-tools)
+set_deps_clients=(wget openssh-client golang-go default-jdk-headless php-cli ruby libwww-perl liblwp-protocol-https-perl
+	python3-aiohttp python3-httpx)
 set_deps_bench=(bubblewrap crun linux-perf)
 set_deps_programs=(python3-scipy python3-sklearn libpython3.11-testsuite g++ git)
 set_deps_v2=(qemu-system-x86 busybox-static kmod cpio)
 
 usage() {
-	sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
+	sed -n '2,12s/^# \{0,1\}//p' "$0" >&2
 	exit 2
 }
 
@@ -69,6 +72,7 @@ for set_name in "$@"; do
 		packages+=("${set_deps_programs[@]}")
 		command -v node >/dev/null || packages+=(nodejs)
 		;;
+	deps-clients) packages+=("${set_deps_clients[@]}") ;;
 	deps-bench) packages+=("${set_deps_bench[@]}") ;;
 	deps-v2) packages+=("${set_deps_v2[@]}") ;;
 	*) usage ;;

@@ -234,6 +234,7 @@ static const char *const HOST_PATHS[] = {
 	"/etc/protocols",
 	"/etc/services",
 	"/etc/fonts",
+	"/etc/chromium.d",
 	"/etc/matplotlibrc",
 	"/etc/java-17-openjdk",
 	"/etc/java-21-openjdk",

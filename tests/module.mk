@@ -101,7 +101,7 @@ bench-build: $(BENCH_BINARIES) $(BUILD)/tests/eclusa-proxy-unrecorded
 tests-build: all unit $(BUILD)/tests/probe_calls $(BUILD)/tests/escape_probe $(BUILD)/tests/fault
 replay-build: $(REPLAY_BINARIES)
 
-.PHONY: test test-v2 programs escape check bench soak
+.PHONY: test test-v2 clients programs escape check bench soak
 test:
 	@packaging/deps.sh deps deps-test
 	@tests/run.sh
@@ -110,6 +110,11 @@ test-v2:
 	@packaging/deps.sh deps deps-v2
 	@$(MAKE) --no-print-directory all
 	@BUILD=$(BUILD) tests/v2/run.sh
+# What people fetch with, by variables and by capture, in a table: five minutes. NAMES="curl java" tries some.
+clients:
+	@packaging/deps.sh deps deps-test deps-clients
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(abspath $(BUILD)) PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 tests/clients/run.py $(NAMES)
 # Real programs and CPython's own tests under the filter of system calls: a quarter of an hour.
 programs:
 	@packaging/deps.sh deps deps-programs
