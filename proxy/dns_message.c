@@ -136,7 +136,7 @@ int dns_question_parse(struct slice message, struct dns_question *ret)
 /** The next label of a name that was parsed. @return false after the last one. */
 static bool next_label(struct slice *name, struct slice *ret_label)
 {
-	size_t len = (uint8_t)name->ptr[0];
+	size_t len = name->len > 0 ? (uint8_t)name->ptr[0] : 0;
 	*ret_label = slice_part(*name, 1, 1 + len);
 	*name = slice_part(*name, 1 + len, name->len);
 	return len > 0;

@@ -268,7 +268,10 @@ static void reverse_names_tell_their_address(void **state)
 	}
 }
 
-static const struct address given = {.family = 4, .bytes = {198, 18, 0, 7}};
+#define GIVEN                                                                                      \
+	{                                                                                          \
+		.family = 4, .bytes = { 198, 18, 0, 7 }                                            \
+	}
 
 struct answer_case {
 	struct slice question;
@@ -283,7 +286,7 @@ struct answer_case {
 	"\x00\x00\x02\x58\x00\x01\x51\x80\x00\x00\x00\x05"
 
 static const struct answer_case answers[] = {
-	{SLICE(HEADER A_TEST), {.address = given, .ttl_s = 30, .extended = DNS_EXTENDED_NONE},
+	{SLICE(HEADER A_TEST), {.address = GIVEN, .ttl_s = 30, .extended = DNS_EXTENDED_NONE},
 		SLICE(RD(
 			"\x80") "\x00\x01\x00\x01\x00\x00\x00\x00" A_TEST
 				"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x1e\x00\x04\xc6\x12\x00\x07")},
@@ -338,7 +341,7 @@ static void letters_of_the_question_come_back_as_they_were(void **state)
 						       "aBcDe\x04TeSt\x00\x00\x01\x00\x01");
 	struct dns_question q;
 	char to[DNS_MESSAGE_BYTES_MAX];
-	const struct dns_answer a = {.address = given, .extended = DNS_EXTENDED_NONE};
+	const struct dns_answer a = {.address = GIVEN, .extended = DNS_EXTENDED_NONE};
 	assert_int_equal(dns_question_parse(asked, &q), DNS_NOERROR);
 	size_t len = dns_answer_write(&q, &a, to, sizeof(to));
 	assert_int_equal(len, asked.len + 16);
