@@ -115,7 +115,9 @@ static int place_items(const struct view *v, struct failure *why)
 			auto_fd point = open(item->path, O_PATH | O_CLOEXEC);
 			r = point < 0 ? -errno : cover_file(item, point);
 		}
-		if (r == 0 && has_tree(item))
+		if (r == 0 && item->kind == VIEW_TREE)
+			r = overlay_show_host(item);
+		else if (r == 0 && has_tree(item))
 			r = attach(item->tree, item->path);
 		if (r < 0)
 			return place_failed(item, r, why);

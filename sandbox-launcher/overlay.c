@@ -143,6 +143,22 @@ static int show_folder(
 	return r < 0 ? r : point_attach(place->point, overlay);
 }
 
+/*
+ * The folder is first mounted over one that every host has, above those of earlier calls; with the host's tree all of them go.
+ * Other file systems are looked for below /usr alone, where administrators put some.
+ */
+int overlay_show_host(const struct view_item *item)
+{
+	static const char place[] = "/etc";
+	int r = attach(item->tree, place);
+	if (r < 0)
+		return r;
+	bool hides = strcmp(item->path, "usr") == 0 &&
+		overlay_hides(AT_FDCWD, "/proc/self/mountinfo", item->path);
+	auto_fd overlay = hides ? -EXDEV : overlay_open("/etc:run");
+	return attach(overlay < 0 ? item->tree : overlay, item->path);
+}
+
 /* Whether the overlay's file is the one that was opened: the host may have put another under its name since. */
 static bool is_same_file(int one, int other)
 {

@@ -25,6 +25,12 @@ struct overlay_place {
 int overlay_show(
 	const struct view_item *item, const struct overlay_place *place, struct failure *why);
 
+/**
+ * Place @item, a folder of the system's and of kind VIEW_TREE, over the folder of its path in the working directory. Where the
+ * kernel refuses the overlay, or it would hide something, it is mounted as it is. Needs no overlay_begin().
+ */
+int overlay_show_host(const struct view_item *item);
+
 /* Of overlay_begin(); one without an upper layer needs two: `run` is an empty folder of ours, which stays. */
 #define OVERLAY_LAYERS ".lower:run"
 

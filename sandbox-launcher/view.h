@@ -13,7 +13,7 @@
 
 #define VIEW_ITEMS_MAX  1024
 #define VIEW_PATH_BYTES 320
-#define VIEW_COPY_MAX   ((size_t)32 << 10)
+#define VIEW_COPY_MAX   ((size_t)128 << 10)
 #define VIEW_HOME       "/home/sandbox"
 
 /**
