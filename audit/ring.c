@@ -297,10 +297,14 @@ bool audit_ring_is_awaited(const struct audit_ring *ring)
 	return !reaches(durable, atomic_load(&ring->file->awaited));
 }
 
-void audit_ring_set_durable(struct audit_ring *ring)
+uint64_t audit_ring_moved(const struct audit_ring *ring)
 {
-	uint64_t tail = atomic_load_explicit(&ring->file->tail, memory_order_relaxed);
-	atomic_store_explicit(&ring->file->durable, tail, memory_order_release);
+	return atomic_load_explicit(&ring->file->tail, memory_order_relaxed);
+}
+
+void audit_ring_set_durable(struct audit_ring *ring, uint64_t moved)
+{
+	atomic_store_explicit(&ring->file->durable, moved, memory_order_release);
 }
 
 /** What is in a slot; false when the number in it can't be. */

@@ -58,9 +58,10 @@ int audit_ring_finish(struct audit_ring *ring, int slot, struct slice packed);
 uint64_t audit_ring_await(struct audit_ring *ring);
 /** Producer: whether the disk has them. */
 bool audit_ring_durable(const struct audit_ring *ring, uint64_t ticket);
-/** Consumer: whether the producer waits for that; and that all it has moved so far are on the disk. */
+/** Consumer: whether the producer waits for that; up to where it has moved what is in the ring; and that all up to there is on the disk. */
 bool audit_ring_is_awaited(const struct audit_ring *ring);
-void audit_ring_set_durable(struct audit_ring *ring);
+uint64_t audit_ring_moved(const struct audit_ring *ring);
+void audit_ring_set_durable(struct audit_ring *ring, uint64_t moved);
 /**
  * Producer: whether one more decision may allow: slots and room are left and the recorder can write. Else deny.audit-full. @held: slots
  * that its sandbox has already.

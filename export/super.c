@@ -170,7 +170,7 @@ static void start_children(struct super *s)
 	}
 }
 
-/** A process has ended. @return 0, or the error that ends everything: at the start a sink that can't be opened is one. */
+/** A process has ended. @return 0, or the error that ends everything: at the start a sink that can't be opened is one, with --once any. */
 static int child_ended(struct super *s, struct child *child, int status)
 {
 	uint64_t now = clock_monotonic_ns();
@@ -181,7 +181,9 @@ static int child_ended(struct super *s, struct child *child, int status)
 	child->done = in_order;
 	if (in_order || s->stop)
 		return 0;
-	if (!s->was_up && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_CANT_OPEN)
+	/* Who is to end once all is delivered does not wait for somebody to mend a cursor. */
+	if (WIFEXITED(status) &&
+		(s->options->once || (!s->was_up && WEXITSTATUS(status) == EXIT_CANT_OPEN)))
 		return -EINVAL;
 	if (WIFSIGNALED(status))
 		log_event(LOG_LEVEL_ERROR, "sink-killed", "sink=%s signal=%d",
@@ -332,7 +334,7 @@ static int super_loop(struct super *s, struct failure *why)
 	}
 	stop_children(s);
 	publish(s, true);
-	return r < 0 ? failure_set(why, r, "a sink can't be opened") : 0;
+	return r < 0 ? failure_set(why, r, "a sink can't be served") : 0;
 }
 
 static int open_metrics(struct super *s, struct failure *why)

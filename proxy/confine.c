@@ -61,6 +61,8 @@ static const struct call allowed[] = {
 	{WORKER | RECORDER, SCMP_SYS(lseek)},
 	{RECORDER, SCMP_SYS(ftruncate)},
 	{RECORDER, SCMP_SYS(fdatasync)},
+	{RECORDER, SCMP_SYS(io_submit)}, /* the same, not waited for */
+	{RECORDER, SCMP_SYS(io_getevents)},
 	{RECORDER, SCMP_SYS(fallocate)},
 	{RECORDER, SCMP_SYS(sync_file_range)},
 	{WORKER, SCMP_SYS(readv)},

@@ -172,9 +172,11 @@ static int keeper_child(struct crew *c, int channel_fd)
 
 static int recorder_child(struct crew *c, int channel_fd)
 {
-	int keep[MESSAGE_WORKERS_MAX + 5] = {
-		channel_fd, c->wake[0], c->segment_fd, c->next_fd, c->attest_ends[0]};
-	memcpy(keep + 5, c->commit_fds, c->workers * sizeof(keep[0]));
+	struct disk disk;
+	disk_open(&disk);
+	int keep[MESSAGE_WORKERS_MAX + 6] = {channel_fd, c->wake[0], c->segment_fd, c->next_fd,
+		c->attest_ends[0], disk.event_fd};
+	memcpy(keep + 6, c->commit_fds, c->workers * sizeof(keep[0]));
 	struct audit_ring *rings[MESSAGE_WORKERS_MAX + 1];
 	struct failure why = {0};
 	unsigned count = 0;
@@ -185,12 +187,13 @@ static int recorder_child(struct crew *c, int channel_fd)
 	}
 	if (c->own_ring != NULL)
 		rings[count++] = c->own_ring;
-	if (!child_enter(CONFINE_RECORDER, keep, c->workers + 5, &why))
+	if (!child_enter(CONFINE_RECORDER, keep, c->workers + 6, &why))
 		return 1;
 	return recorder_run(&(struct recorder_context){.channel_fd = channel_fd,
 		.wake_fd = c->wake[0],
 		.segment = c->segment,
 		.segment_fd = c->segment_fd,
+		.disk = &disk,
 		.segment_bytes = (off_t)c->start.segment_bytes,
 		.next = c->next_fd >= 0 ? &c->next : NULL,
 		.next_fd = c->next_fd,

@@ -30,8 +30,9 @@ struct recorder {
 	struct clock_watch clock;
 	struct message_segment next; /* the file to go on in, if next_fd is not -1 */
 	int next_fd;
-	uint64_t failed_ns; /* when that did not work; 0: it was not tried */
-	uint64_t asked_ns;  /* when one was asked for; 0: it was not */
+	uint64_t failed_ns;                  /* when that did not work; 0: it was not tried */
+	uint64_t asked_ns;                   /* when one was asked for; 0: it was not */
+	uint64_t asked[MESSAGE_WORKERS_MAX]; /* of each ring: up to where the disk was asked for */
 	bool ended;
 };
 
@@ -102,24 +103,37 @@ static int recorder_drain_ring(struct recorder *r, unsigned ring, bool orphaned)
 	return lines;
 }
 
-/** Ask the disk at once for what some worker waits for, and for all that the others have by then. @return 0 or negative errno. */
-static int recorder_commit(struct recorder *r)
+/** The disk has what was asked for: whoever waits for it goes on. */
+static void recorder_release(struct recorder *r)
 {
 	const struct recorder_context *c = r->context;
+	for (unsigned i = 0; i < c->commit_count; i++) {
+		bool awaited = audit_ring_is_awaited(c->rings[i]);
+		audit_ring_set_durable(c->rings[i], r->asked[i]);
+		if (awaited)
+			(void)eventfd_write(c->commit_fds[i], 1); /* full: it is being woken */
+	}
+}
+
+/** Hear what the disk says, and ask it: at once for what some worker waits for, else from time to time. */
+static void recorder_sync(struct recorder *r)
+{
+	const struct recorder_context *c = r->context;
+	if (spool_synced(&r->spool) && r->spool.error == 0)
+		recorder_release(r);
 	bool awaited = false;
 	for (unsigned i = 0; i < c->commit_count; i++)
 		awaited = awaited || audit_ring_is_awaited(c->rings[i]);
-	if (!awaited)
-		return 0;
-	fault_point("recorder-before-commit");
-	int error = spool_commit(&r->spool);
-	for (unsigned i = 0; i < c->commit_count && error == 0; i++) {
-		if (!audit_ring_is_awaited(c->rings[i]))
-			continue;
-		audit_ring_set_durable(c->rings[i]);
-		(void)eventfd_write(c->commit_fds[i], 1); /* full: it is being woken */
-	}
-	return error;
+	if (!awaited && !spool_sync_due(&r->spool))
+		return;
+	if (awaited)
+		fault_point("recorder-before-commit");
+	if (!spool_sync(&r->spool))
+		return; /* it is asked already; what came since is next */
+	for (unsigned i = 0; i < c->commit_count; i++)
+		r->asked[i] = audit_ring_moved(c->rings[i]);
+	if (spool_synced(&r->spool) && r->spool.error == 0)
+		recorder_release(r); /* a disk that answers at once */
 }
 
 /** Go on in the next file, if there is one. Until that works this one does. */
@@ -167,9 +181,8 @@ static int recorder_drain(struct recorder *r, bool orphaned)
 			error = moved;
 		lines += moved > 0 ? moved : 0;
 	}
-	int committed = recorder_commit(r);
+	recorder_sync(r);
 	int turned = spool_turn(&r->spool);
-	turned = committed < 0 ? committed : turned;
 	recorder_stall(r, error < 0 ? error : turned);
 	recorder_ask(r);
 	return error < 0 ? error : lines;
@@ -223,9 +236,10 @@ static void recorder_hush(int wake_fd)
 static void recorder_wait(struct recorder *r, int limit_ms)
 {
 	struct pollfd wait[] = {{.fd = r->context->channel_fd, .events = POLLIN},
-		{.fd = r->context->wake_fd, .events = POLLIN}};
+		{.fd = r->context->wake_fd, .events = POLLIN},
+		{.fd = r->context->disk->event_fd, .events = POLLIN}};
 	recorder_watch_clock(r); /* at least each second */
-	int ready = poll(wait, 2, spool_timeout_ms(&r->spool, limit_ms));
+	int ready = poll(wait, 3, spool_timeout_ms(&r->spool, limit_ms));
 	if (ready <= 0)
 		return; /* a timeout or a signal: looked at again */
 	if (wait[1].revents != 0) {
@@ -242,6 +256,7 @@ int recorder_run(const struct recorder_context *context)
 		.next_fd = context->next_fd,
 		.spool = {.segment = context->segment,
 			.segment_fd = context->segment_fd,
+			.disk = context->disk,
 			.attest_fd = context->attest_fd}};
 	if (context->next != NULL)
 		r.next = *context->next;

@@ -7,6 +7,7 @@
 
 #include "audit/segment.h"
 #include "ipc/message.h"
+#include "proxy/disk.h"
 
 #include <stdint.h>
 
@@ -32,6 +33,7 @@ struct recorder_context {
 	int wake_fd;                   /* non-blocking; a byte: some ring has a line */
 	struct audit_segment *segment; /* attached */
 	int segment_fd;                /* its descriptor */
+	struct disk *disk;             /* opened */
 	off_t segment_bytes;           /* at this size another one is asked for; 0: never */
 	const struct message_segment
 		*next; /* the one that a predecessor was to go on in; NULL: none */

@@ -64,25 +64,49 @@ static bool checkpoint_due(const struct spool *s)
 		clock_monotonic_ns() - s->uncovered_ns >= CHECKPOINT_SECONDS * NS_PER_SEC;
 }
 
-int spool_commit(struct spool *s)
+bool spool_sync_due(const struct spool *s)
 {
-	if (s->unsynced_ns != 0 && fdatasync(s->segment_fd) < 0)
-		return -errno;
-	s->unsynced_ns = 0;
-	return 0;
+	return s->unsynced_ns != 0 && !s->disk->pending &&
+		clock_monotonic_ns() - s->unsynced_ns >= SPOOL_SYNC_MS * NS_PER_MS;
 }
 
-static int spool_sync(struct spool *s)
+/** An answer: lines that could not be written to the disk wait again. */
+static void spool_answer(struct spool *s, int error)
 {
-	bool due = s->unsynced_ns != 0 &&
-		clock_monotonic_ns() - s->unsynced_ns >= SPOOL_SYNC_MS * NS_PER_MS;
-	return due ? spool_commit(s) : 0;
+	s->error = error;
+	s->answered = true;
+	if (error < 0 && s->unsynced_ns == 0)
+		s->unsynced_ns = clock_monotonic_ns();
+}
+
+bool spool_sync(struct spool *s)
+{
+	if (s->unsynced_ns == 0 || s->disk->pending)
+		return false;
+	s->unsynced_ns = 0;
+	s->asked_ns = clock_monotonic_ns();
+	int r = disk_begin(s->disk, s->segment_fd);
+	if (r != 0)
+		spool_answer(s, r < 0 ? r : 0);
+	return true;
+}
+
+bool spool_synced(struct spool *s)
+{
+	int error;
+	if (disk_ended(s->disk, &error))
+		spool_answer(s, error);
+	bool answered = s->answered;
+	s->answered = false;
+	return answered;
 }
 
 int spool_turn(struct spool *s)
 {
 	int r = checkpoint_due(s) ? spool_checkpoint(s) : 0;
-	int synced = spool_sync(s);
+	bool late =
+		s->disk->pending && clock_monotonic_ns() - s->asked_ns >= SPOOL_LATE_MS * NS_PER_MS;
+	int synced = late ? -ETIMEDOUT : s->error;
 	int reserved = audit_segment_reserve(s->segment);
 	return r < 0 ? r : synced < 0 ? synced : reserved;
 }
@@ -121,7 +145,9 @@ int spool_move(struct spool *s, const struct message_segment *m, int fd)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	bool begun = st.st_size > 0;
-	int r = spool_end_file(s, begun);
+	int r = disk_wait(s->disk);
+	if (r == 0)
+		r = spool_end_file(s, begun);
 	if (r == 0)
 		r = audit_segment_follow(fd, s->segment, &next, NULL);
 	fault_point("recorder-next-file");
@@ -154,9 +180,13 @@ void spool_finish(struct spool *s)
 int spool_timeout_ms(const struct spool *s, int limit_ms)
 {
 	uint64_t now = clock_monotonic_ns();
-	if (s->unsynced_ns == 0)
+	uint64_t due = s->disk->pending ? s->asked_ns + SPOOL_LATE_MS * NS_PER_MS
+					: s->unsynced_ns + SPOOL_SYNC_MS * NS_PER_MS;
+	if (s->unsynced_ns == 0 && !s->disk->pending)
 		return limit_ms;
-	uint64_t due = s->unsynced_ns + SPOOL_SYNC_MS * NS_PER_MS;
 	int left_ms = now >= due ? 0 : (int)((due - now) / NS_PER_MS) + 1;
-	return left_ms < limit_ms ? left_ms : limit_ms;
+	/* One that is late is looked at again like a failed one. */
+	return left_ms == 0 && s->disk->pending ? limit_ms
+		: left_ms < limit_ms            ? left_ms
+						: limit_ms;
 }

@@ -7,23 +7,33 @@
 
 #include "audit/segment.h"
 #include "ipc/message.h"
+#include "proxy/disk.h"
 
-#define SPOOL_SYNC_MS                                                                              \
-	25 /* from the first line that is not on the disk until it is asked to be; twice that with a slow disk's answer */
+#define SPOOL_SYNC_MS 25   /* from the first line that is not on the disk until it is asked for */
+#define SPOOL_LATE_MS 2000 /* without the disk's answer, before requests are denied */
 
 struct spool {
 	struct audit_segment *segment;
 	int segment_fd;
-	int attest_fd;         /* to the keeper; -1: no checkpoints */
-	uint64_t unsynced_ns;  /* since when lines wait for the disk; 0: none does */
-	uint64_t covered;      /* the last line that is a checkpoint, or behind which one stands */
+	struct disk *disk;
+	int attest_fd; /* to the keeper; -1: no checkpoints */
+	uint64_t
+		unsynced_ns; /* since when lines wait that the disk was not asked for; 0: none does */
+	uint64_t asked_ns;   /* when it was asked last */
+	int error;           /* its last answer: 0 or negative errno */
+	bool answered;       /* and nobody has heard it yet */
+	uint64_t covered;    /* the last line that is a checkpoint, or behind which one stands */
 	uint64_t uncovered_ns; /* since when lines wait for one; 0: none does */
 };
 
 /** Lines were written. */
 void spool_wrote(struct spool *s);
-/** Lines that were written so far are on the disk. @return 0 or negative errno. */
-int spool_commit(struct spool *s);
+/** Whether lines wait, for so long that the disk is to be asked. It answers one question at a time. */
+bool spool_sync_due(const struct spool *s);
+/** Ask the disk for all lines that were written so far, if there are any. @return whether it is asked now. */
+bool spool_sync(struct spool *s);
+/** Whether it has answered since; s->error has what. */
+bool spool_synced(struct spool *s);
 /** Do what is due. @return 0, or negative errno: the disk is full or failing, and requests must be denied. */
 int spool_turn(struct spool *s);
 /**

@@ -248,6 +248,16 @@ def test_a_damaged_cursor_is_told_and_nothing_is_sent(export):
     assert uids_of(out(export)) == export.log.uids[:5]
 
 
+def test_a_damaged_cursor_ends_what_is_to_end(export):
+    to_file(export)
+    export.log.add(5)
+    assert export.once().returncode == 0
+    with open(os.path.join(export.state, "s.cursor"), "a", encoding="utf-8") as file:
+        file.write("x\n")
+    done = export.once()
+    assert done.returncode == 1 and "s.cursor in the state folder is damaged" in done.stderr
+
+
 def test_a_sink_that_is_killed_is_started_again(export):
     to_file(export)
     export.start()

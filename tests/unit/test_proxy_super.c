@@ -543,7 +543,7 @@ static void members_have_nothing_that_they_do_not_need(void **state)
 		bool network; /* of the host */
 		size_t fds;   /* 0-2 and what its role needs, at most */
 	} members[] = {{"eclusa-worker", true, 3 + 6}, {"eclusa-keeper", false, 3 + 3},
-		{"eclusa-recorder", true, 3 + 5}};
+		{"eclusa-recorder", true, 3 + 6}};
 	struct rig rig = {0};
 	rig_start(&rig, false, 1);
 	add(&rig, "sb-a", 3);
