@@ -30,6 +30,9 @@ static char *text_at(const struct audit_line *line, const char *path)
 static struct audit_denial denial_of(const struct audit_line *line)
 {
 	uint64_t port = audit_line_number_at(line, "dst_endpoint.port");
+	char *class = text_at(line, "unmapped.eclusa.address_class");
+	bool packet =
+		class != NULL; /* a refused one: told by its class, whatever it was meant for */
 	return (struct audit_denial){
 		.reason = text_at(line, "status_code"),
 		.detail = text_at(line, "status_detail"),
@@ -40,8 +43,8 @@ static struct audit_denial denial_of(const struct audit_line *line)
 		.rule = text_at(line, "firewall_rule.uid"),
 		.rule_place = text_at(line, "firewall_rule.desc"),
 		.suggestion = text_at(line, "unmapped.eclusa.allow"),
-		.address_class = text_at(line, "unmapped.eclusa.address_class"),
-		.port = port > UINT16_MAX ? 0 : (uint16_t)port,
+		.address_class = class,
+		.port = packet || port > UINT16_MAX ? 0 : (uint16_t)port,
 	};
 }
 

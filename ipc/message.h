@@ -109,9 +109,29 @@ enum packet_class {
 	PACKET_CLASS_COUNT
 };
 
+#define MESSAGE_SAMPLES_MAX 32
+
+/** Refused packets to one place, as far as they were looked at one by one. */
+struct message_sample {
+	uint32_t class; /* enum packet_class */
+	uint8_t destination[4];
+	uint8_t protocol;
+	uint8_t reserved;
+	uint16_t port; /* 0: there is none */
+	uint32_t reserved_2;
+	uint64_t count;
+};
+
+struct message_samples {
+	uint32_t count;
+	uint32_t reserved;
+	struct message_sample items[MESSAGE_SAMPLES_MAX];
+};
+
 struct message_counters_read {
 	struct message_header header;
-	uint64_t packets[PACKET_CLASS_COUNT];
+	uint64_t packets[PACKET_CLASS_COUNT]; /* all of them */
+	struct message_samples samples;       /* some of these */
 };
 
 /** Listening sockets that a worker has, in the order in which their descriptors travel. */

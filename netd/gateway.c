@@ -5,18 +5,21 @@
 #include "netd/gateway.h"
 
 #include "common/cleanup.h"
+#include "common/log.h"
 #include "ipc/fault.h"
 #include "netd/link.h"
 #include "netd/listener.h"
 #include "netd/netns.h"
 #include "netd/nft.h"
 #include "netd/ruleset.h"
+#include "netd/sample.h"
 #include "netd/sysctl.h"
 
 struct gateway {
 	int namespace_fd;
 	struct address_plan plan;
 	struct nft *nft;
+	struct sample_source *samples; /* NULL: this kernel has no nflog */
 	struct link *links;
 	int listeners[LISTENER_KIND_COUNT][MESSAGE_WORKERS_MAX];
 	unsigned workers;
@@ -43,12 +46,22 @@ static int gateway_listen(struct gateway *g, unsigned workers, struct failure *w
 	return 0;
 }
 
+/** The rules; without nflog refused packets are counted and none is looked at. */
+static int gateway_load(struct gateway *g, struct ruleset_doors *doors, struct failure *why)
+{
+	struct failure without = {0};
+	doors->sampled = sample_open(&g->samples, &without) == 0;
+	if (!doors->sampled)
+		log_event(LOG_LEVEL_INFO, "no-samples", "error=\"%s\"", without.text);
+	return ruleset_load(g->nft, doors, why);
+}
+
 /** What a sandbox can reach is in place before anything that it could reach. */
 static int gateway_build(
 	struct gateway *g, const struct gateway_options *options, struct failure *why)
 {
 	const struct address service = address_plan_service();
-	const struct ruleset_doors doors = {.service = service,
+	struct ruleset_doors doors = {.service = service,
 		.synthetic = address_plan_synthetic(),
 		.captured = options->captured,
 		.captured_count = options->captured_count,
@@ -62,7 +75,7 @@ static int gateway_build(
 	if (r == 0)
 		r = nft_open(RULESET_TABLE, &g->nft, why);
 	if (r == 0)
-		r = ruleset_load(g->nft, &doors, why);
+		r = gateway_load(g, &doors, why);
 	if (r < 0)
 		return r;
 	fault_point("netd-rules");
@@ -112,9 +125,15 @@ void gateway_close(struct gateway *g)
 			fd_close(&g->listeners[kind][i]);
 	}
 	link_close(g->links);
+	sample_close(g->samples);
 	nft_close(g->nft);
 	fd_close(&g->namespace_fd);
 	free(g);
+}
+
+struct sample_source *gateway_samples(const struct gateway *g)
+{
+	return g->samples;
 }
 
 const int *gateway_listeners(const struct gateway *g, enum listener_kind kind, unsigned *ret_count)

@@ -11,6 +11,7 @@
 #include "common/failure.h"
 
 struct gateway;
+struct sample_source;
 
 /** What a gateway has. */
 struct gateway_options {
@@ -39,6 +40,8 @@ int gateway_add_sandbox(
 	struct gateway *g, struct address_slot *ret_slot, int *ret_fd, struct failure *why);
 /** Its packets are dropped from now on. The namespace goes with its last holder. */
 int gateway_remove_sandbox(struct gateway *g, const struct address_slot *slot, struct failure *why);
+/** Where samples of refused packets come from; NULL: this kernel has none. Borrowed. */
+struct sample_source *gateway_samples(const struct gateway *g);
 int gateway_count_sandbox(struct gateway *g, const struct address_slot *slot,
 	uint64_t ret_packets[static PACKET_CLASS_COUNT], struct failure *why);
 

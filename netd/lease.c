@@ -86,6 +86,7 @@ int lease_count(struct lease *lease, struct gateway *g, struct failure *why)
 	int r = gateway_count_sandbox(g, &lease->slot, read.packets, why);
 	if (r < 0)
 		return r;
+	read.samples = lease->samples;
 	r = channel_send(lease->channel_fd, &read, sizeof(read), NULL, 0);
 	return r < 0 ? failure_errno(why, r, "can't send counters") : 0;
 }

@@ -17,6 +17,7 @@ struct lease {
 	char sandbox_id[SANDBOX_ID_BYTES];
 	char profile[MESSAGE_NAME_BYTES];
 	struct address_slot slot;
+	struct message_samples samples; /* of its refused packets */
 	int namespace_fd; /* until granted: afterwards the launcher's copy is the sandbox's life */
 };
 

@@ -95,6 +95,8 @@ void nft_match_destination_not_unicast(struct nft *n);
 
 /** What is done. */
 void nft_do_count(struct nft *n);
+/** To nflog's @group: the packet's first @bytes, with a prefix. */
+void nft_do_log(struct nft *n, const char *prefix, uint16_t group, uint32_t bytes);
 void nft_do_accept(struct nft *n);
 void nft_do_drop(struct nft *n);
 void nft_do_goto(struct nft *n, const char *chain);

@@ -245,6 +245,19 @@ void nft_do_count(struct nft *n)
 		nft_append(n, e);
 }
 
+void nft_do_log(struct nft *n, const char *prefix, uint16_t group, uint32_t bytes)
+{
+	struct nftnl_expr *e = nft_expression(n, "log");
+	if (e == NULL)
+		return;
+	if (nftnl_expr_set_str(e, NFTNL_EXPR_LOG_PREFIX, prefix) < 0)
+		n->error = -ENOMEM;
+	nftnl_expr_set_u16(e, NFTNL_EXPR_LOG_GROUP, group);
+	nftnl_expr_set_u32(e, NFTNL_EXPR_LOG_SNAPLEN, bytes);
+	nftnl_expr_set_u16(e, NFTNL_EXPR_LOG_QTHRESHOLD, 1);
+	nft_append(n, e);
+}
+
 static void nft_do_verdict(struct nft *n, uint32_t verdict, const char *chain)
 {
 	struct nftnl_expr *e = nft_expression(n, "immediate");

@@ -7,6 +7,7 @@
 
 #include "common/cleanup.h"
 #include "netd/address_plan.h"
+#include "netd/sample.h"
 
 #include <netinet/in.h>
 
@@ -21,6 +22,7 @@
 #define SET_REFUSALS    "refusals"
 #define SET_CONNECTIONS "connections"
 #define SET_QUESTIONS   "questions"
+#define SET_SAMPLES     "samples"
 #define SET_CAPTURED    "captured"
 #define CHAIN_REFUSE    "refuse"
 
@@ -134,6 +136,11 @@ static void ruleset_sets(struct nft *n)
 			.state = NFT_STATE_LIMIT,
 			.rate = RULESET_QUESTIONS_PER_SECOND,
 			.burst = RULESET_QUESTIONS_BURST});
+	nft_add_set(n,
+		&(struct nft_set){.name = SET_SAMPLES,
+			.state = NFT_STATE_LIMIT,
+			.rate = RULESET_SAMPLES_PER_SECOND,
+			.burst = RULESET_SAMPLES_BURST});
 	for (size_t i = 0; i < array_size(classes); i++)
 		nft_add_set(
 			n, &(struct nft_set){.name = classes[i].set, .state = NFT_STATE_COUNTER});
@@ -158,9 +165,16 @@ static void ruleset_chains(struct nft *n)
 }
 
 /** Refuse at once: TCP by a reset, the rest by ICMP, as often as the sandbox's limit answers. */
-static void ruleset_refusal(struct nft *n)
+static void ruleset_refusal(struct nft *n, bool sampled)
 {
 	for (size_t i = 0; i < array_size(classes); i++) {
+		if (sampled) {
+			nft_rule_begin(n, classes[i].chain);
+			nft_match_set(n, SET_SAMPLES, true);
+			nft_do_log(n, packet_class_name((enum packet_class)i), SAMPLE_GROUP,
+				SAMPLE_BYTES);
+			nft_rule_end(n);
+		}
 		nft_rule_begin(n, classes[i].chain);
 		nft_match_set(n, classes[i].set, true);
 		nft_do_goto(n, CHAIN_REFUSE);
@@ -378,7 +392,7 @@ int ruleset_load(struct nft *n, const struct ruleset_doors *doors, struct failur
 		return failure_errno(why, r, "captured addresses");
 	ruleset_sets(n);
 	ruleset_chains(n);
-	ruleset_refusal(n);
+	ruleset_refusal(n, doors->sampled);
 	ruleset_identity(n);
 	for (size_t i = 0; i < array_size(tcp_ports); i++)
 		ruleset_service(n, &service, tcp_ports[i]);
@@ -399,6 +413,7 @@ int ruleset_admit(struct nft *n, const struct nft_key *sandbox, struct failure *
 	nft_add_element(n, SET_REFUSALS, sandbox);
 	nft_add_element(n, SET_CONNECTIONS, sandbox);
 	nft_add_element(n, SET_QUESTIONS, sandbox);
+	nft_add_element(n, SET_SAMPLES, sandbox);
 	nft_add_element(n, SET_SANDBOXES, sandbox);
 	return nft_commit(n, why);
 }
@@ -406,6 +421,7 @@ int ruleset_admit(struct nft *n, const struct nft_key *sandbox, struct failure *
 int ruleset_evict(struct nft *n, const struct nft_key *sandbox, struct failure *why)
 {
 	nft_remove_element(n, SET_SANDBOXES, sandbox);
+	nft_remove_element(n, SET_SAMPLES, sandbox);
 	nft_remove_element(n, SET_QUESTIONS, sandbox);
 	nft_remove_element(n, SET_CONNECTIONS, sandbox);
 	nft_remove_element(n, SET_REFUSALS, sandbox);

@@ -23,6 +23,9 @@
 /** Questions by UDP to the proxy's DNS from one sandbox; what is beyond is refused. */
 #define RULESET_QUESTIONS_PER_SECOND 2000U
 #define RULESET_QUESTIONS_BURST      4000U
+/** Refused packets of one sandbox that are looked at one by one; all are counted. */
+#define RULESET_SAMPLES_PER_SECOND 20U
+#define RULESET_SAMPLES_BURST      100U
 /** Of a connection that goes to the transparent door: what the routing rule looks for. */
 #define RULESET_CAPTURE_MARK 1U
 
@@ -32,6 +35,7 @@ struct ruleset_doors {
 	struct cidr synthetic;       /* TCP to it is captured, */
 	const struct cidr *captured; /* and TCP to these: IPv4, may overlap */
 	size_t captured_count;
+	bool sampled;               /* somebody listens to nflog: refused packets go there, too */
 	struct address transparent; /* where captured connections are accepted */
 };
 

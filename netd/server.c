@@ -11,6 +11,7 @@
 #include "ipc/fault.h"
 #include "netd/guard.h"
 #include "netd/lease.h"
+#include "netd/sample.h"
 
 #include <poll.h>
 #include <sysexits.h>
@@ -106,6 +107,15 @@ static int server_await_start(struct server *s, int launcher_fd, struct failure 
 	return server_start(s, &m.start, why);
 }
 
+static void server_take_sample(int interface_index, const struct message_sample *sample, void *arg)
+{
+	const struct server *s = arg;
+	for (struct lease *l = s->leases; l != NULL; l = l->next) {
+		if (l->state != LEASE_IDLE && l->slot.gateway_index == interface_index)
+			sample_add(&l->samples, sample);
+	}
+}
+
 /**
  * One message of a launcher. @return 1 when the lease has ended, 0, or negative errno: it must end.
  */
@@ -119,8 +129,10 @@ static int server_serve_lease(struct server *s, struct lease *lease, struct fail
 		return failure_errno(why, len, "can't read from the launcher");
 	if (message_is(&m, len, MESSAGE_LEASE, sizeof(m.lease)))
 		return lease_request(lease, s->gateway, &m.lease, s->proxy_fd, why);
-	if (message_is(&m, len, MESSAGE_COUNTERS, sizeof(m.header)))
+	if (message_is(&m, len, MESSAGE_COUNTERS, sizeof(m.header))) {
+		sample_read(gateway_samples(s->gateway), server_take_sample, s);
 		return lease_count(lease, s->gateway, why);
+	}
 	return failure_set(why, -EPROTO, "unknown message of %d bytes", len);
 }
 
@@ -194,13 +206,16 @@ static int server_serve_proxy(struct server *s)
 /** Wait for something and serve it. @return 0, 1 when the proxy is gone, negative errno. */
 static int server_turn(struct server *s)
 {
-	struct pollfd waits[1 + SERVER_LEASES_MAX] = {{.fd = s->proxy_fd, .events = POLLIN}};
-	nfds_t count = 1;
+	struct pollfd waits[2 + SERVER_LEASES_MAX] = {{.fd = s->proxy_fd, .events = POLLIN},
+		{.fd = sample_fd(gateway_samples(s->gateway)), .events = POLLIN}};
+	nfds_t count = 2;
 	for (struct lease *l = s->leases; l != NULL; l = l->next)
 		waits[count++] = (struct pollfd){.fd = l->channel_fd, .events = POLLIN};
 	if (poll(waits, count, -1) < 0)
 		return errno == EINTR ? 0 : -errno;
-	size_t i = 1;
+	if (waits[1].revents != 0)
+		sample_read(gateway_samples(s->gateway), server_take_sample, s);
+	size_t i = 2;
 	for (struct lease *l = s->leases, *next; l != NULL; l = next, i++) {
 		next = l->next;
 		if (waits[i].revents == 0)

@@ -8,7 +8,9 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 
 #define PASSWD_BYTES_MAX ((size_t)1 << 20)
 #define USER_NAME_BYTES  64
@@ -197,17 +199,21 @@ static size_t results_of(const struct collected *c, struct audit_file files[stat
 	return c->count;
 }
 
+#define COUNTED_BYTES     128
+#define PACKET_EVENTS_MAX (PACKET_CLASS_COUNT + MESSAGE_SAMPLES_MAX)
+
 /** The last events of a run, and the texts that they point to. */
 struct record_end {
-	struct audit_event events[PACKET_CLASS_COUNT + VIOLATIONS_MAX + 2];
+	struct audit_event events[PACKET_EVENTS_MAX + VIOLATIONS_MAX + 2];
 	size_t count;
-	char uids[PACKET_CLASS_COUNT + VIOLATIONS_MAX + 2][UUID_TEXT_BYTES];
+	char uids[PACKET_EVENTS_MAX + VIOLATIONS_MAX + 2][UUID_TEXT_BYTES];
 	struct {
 		char call[VIOLATION_CALL_BYTES];
 		char row[VIOLATION_ROW_BYTES];
 		char *argv[2];
 	} violations[VIOLATIONS_MAX];
 	struct audit_file files[AUDIT_FILES_MAX];
+	char counted[PACKET_CLASS_COUNT][COUNTED_BYTES];
 };
 
 static struct audit_event *next_event(struct record_end *end, const struct record *r,
@@ -221,20 +227,57 @@ static struct audit_event *next_event(struct record_end *end, const struct recor
 	return e;
 }
 
+static struct audit_event *next_packets(struct record_end *end, const struct record *r,
+	const struct plan *p, const struct result *result, enum packet_class class)
+{
+	struct audit_event *e = next_event(end, r, p, result);
+	e->class = AUDIT_NETWORK;
+	e->activity = ACTIVITY_REFUSE;
+	e->reason = PACKETS[class].reason;
+	e->door = "packet";
+	e->address_class = packet_class_name(class);
+	e->subject = PACKETS[class].words;
+	return e;
+}
+
+/** Those that were looked at, an event a place. @return how many packets they are. */
+static uint64_t add_samples(struct record_end *end, const struct record *r, const struct plan *p,
+	const struct result *result, const struct message_counters_read *counters,
+	enum packet_class class)
+{
+	const struct message_samples *samples = &counters->samples;
+	uint64_t sum = 0;
+	for (uint32_t i = 0; i < samples->count && i < MESSAGE_SAMPLES_MAX; i++) {
+		const struct message_sample *sample = &samples->items[i];
+		if (sample->class != (uint32_t) class)
+			continue;
+		struct audit_event *e = next_packets(end, r, p, result, class);
+		e->destination.family = 4;
+		memcpy(e->destination.bytes, sample->destination, sizeof(sample->destination));
+		e->destination_port = sample->port;
+		e->count = sample->count;
+		sum += sample->count;
+	}
+	return sum;
+}
+
+/** The counts of all events of a class are the gateway's own; the last one says how many were only counted. */
 static void add_packets(struct record_end *end, const struct record *r, const struct plan *p,
 	const struct result *result, const struct message_counters_read *counters)
 {
-	for (int i = 0; i < PACKET_CLASS_COUNT; i++) {
-		if (counters->packets[i] == 0)
+	for (size_t i = 0; i < PACKET_CLASS_COUNT; i++) {
+		enum packet_class class = (enum packet_class)i;
+		uint64_t all = counters->packets[i];
+		uint64_t seen = add_samples(end, r, p, result, counters, class);
+		if (all <= seen)
 			continue;
-		struct audit_event *e = next_event(end, r, p, result);
-		e->class = AUDIT_NETWORK;
-		e->activity = ACTIVITY_REFUSE;
-		e->reason = PACKETS[i].reason;
-		e->door = "packet";
-		e->address_class = packet_class_name((enum packet_class)i);
-		e->subject = PACKETS[i].words;
-		e->count = counters->packets[i];
+		struct audit_event *e = next_packets(end, r, p, result, class);
+		e->count = all - seen;
+		(void)snprintf(end->counted[i], COUNTED_BYTES,
+			"of %" PRIu64 " packets of this class %" PRIu64
+			" were looked at one by one; these are the others",
+			all, seen);
+		e->detail = end->counted[i];
 	}
 }
 

@@ -98,6 +98,8 @@ def test_refused_packets_stand_in_the_audit_by_class(inside):
     for name in ("private", "link-local", "metadata", "public", "service", "udp"):
         assert any(name in (key or "") and count for key, count in counted.items()), f"L: {name}: {counted}\n{run.report()}"
     assert all(e["activity_id"] == 5 and e["action_id"] == 2 for e in packets), "L: activity Refuse"
+    meant = {(e["dst_endpoint"]["ip"], e["dst_endpoint"].get("port")) for e in packets if "dst_endpoint" in e}
+    assert {("169.254.169.254", 80), ("203.0.113.53", 53)} <= meant, f"L: {meant}"
 
 
 def test_the_one_port_is_open_and_its_denial_recorded(inside):

@@ -429,6 +429,30 @@ def test_refusals_beyond_the_limit_are_silent_and_still_counted(netd, sandbox):
     assert 65536 <= int(answered) <= 65536 + 10_000 * (took + 1)
 
 
+def test_some_refused_packets_are_looked_at_one_by_one(netd, sandbox):
+    for _ in range(3):
+        assert sandbox.inside(connect, "10.0.0.9", 22)[0] == errno.ECONNREFUSED
+    assert sandbox.inside(connect, "169.254.169.254", 80)[0] == errno.ECONNREFUSED
+    assert sandbox.inside(ask_udp, "8.8.8.8", 53) == errno.EHOSTUNREACH
+    sandbox.inside(probe_raw, "203.0.113.10", 47, bytes(8))
+    netd.counters()
+    assert netd.samples == {("private", "10.0.0.9", 6, 22): 3, ("metadata", "169.254.169.254", 6, 80): 1,
+                            ("udp", "8.8.8.8", 17, 53): 1, ("special", "203.0.113.10", 47, 0): 1}
+
+
+def test_a_flood_is_counted_and_sampled_within_bounds(netd, sandbox):
+    def flood():
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            for port in range(1, 3001):
+                try:
+                    sock.sendto(b"", ("203.0.113.10", port))
+                except OSError:
+                    sock.sendto(b"", ("203.0.113.10", port))  # an earlier refusal, told here
+    sandbox.inside(flood)
+    assert netd.counters()["udp"] == 3000
+    assert len(netd.samples) == 32 and all(key[:3] == ("udp", "203.0.113.10", 17) for key in netd.samples)
+
+
 # Who holds what, and what is left
 
 def test_netd_keeps_two_capabilities_and_hides(netd):

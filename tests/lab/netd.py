@@ -160,6 +160,11 @@ class Netd:
         self.launcher.send(struct.pack("=II", COUNTERS, 0))
         data, _ = receive(self.launcher)
         assert kind_of(data) == COUNTERS_READ, data
+        count, = struct.unpack_from("=I", data, 64)
+        self.samples = {}
+        for at in range(72, 72 + 24 * count, 24):
+            kind, address, protocol, _, port, _, packets = struct.unpack_from("=I4sBBHIQ", data, at)
+            self.samples[CLASSES[kind], socket.inet_ntoa(address), protocol, port] = packets
         return dict(zip(CLASSES, struct.unpack_from("=7Q", data, 8)))
 
     def end(self):
