@@ -63,7 +63,7 @@ static void take_address(struct slice bytes, bool name, struct socks_request *r)
 	if (!name) {
 		address_text(bytes, r);
 	} else {
-		memcpy(r->text, bytes.ptr, bytes.len); /* at most 255 */
+		(void)slice_copy(bytes, r->text, sizeof(r->text)); /* at most 255 bytes: they fit */
 		r->text_len = bytes.len;
 	}
 	r->has_host =

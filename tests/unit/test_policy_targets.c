@@ -164,6 +164,51 @@ static void the_transport_says_what_follows(void **state)
 	policy_free(p);
 }
 
+static const char tunnels[] = "policy 1\n"
+			      "[profile p]\n"
+			      "allow web.test:80,443\n"
+			      "allow plain.test:8080 scheme=http id=plain\n"
+			      "allow half.test:443 scheme=http id=half\n"
+			      "deny  half.test scheme=https id=no-tls\n"
+			      "allow pinned.test tls=splice\n"
+			      "allow tcp git.test:22\n"
+			      "[profile watch]\n"
+			      "set mode observe\n"
+			      "allow plain.test:8080 scheme=http id=watched\n";
+
+static void a_tunnel_opens_for_either_scheme(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *profile, *authority, *code;
+		enum policy_scheme scheme;
+	} list[] = {
+		{"p", "web.test:443", "allow.rule", POLICY_SCHEME_HTTPS},
+		{"p", "web.test:80", "allow.rule", POLICY_SCHEME_HTTP},
+		{"p", "web.test:81", "deny.port", POLICY_SCHEME_HTTPS},
+		{"p", "plain.test:8080", "allow.rule", POLICY_SCHEME_HTTP},
+		{"p", "half.test:443", "allow.rule", POLICY_SCHEME_HTTP},
+		{"p", "pinned.test:443", "allow.splice", POLICY_SCHEME_HTTPS},
+		{"p", "git.test:22", "allow.rule", POLICY_SCHEME_HTTPS},
+		{"p", "other.test:80", "deny.default", POLICY_SCHEME_HTTPS},
+		{"watch", "plain.test:8080", "allow.rule", POLICY_SCHEME_HTTP},
+		{"watch", "other.test:80", "observe.would-deny", POLICY_SCHEME_HTTPS},
+	};
+	struct policy *p = policy_setup(tunnels);
+	for (size_t i = 0; i < array_size(list); i++) {
+		struct host host;
+		struct policy_question q = {.host = &host, .now_ms = UINT64_C(1800000000000)};
+		struct policy_verdict v;
+		assert_int_equal(
+			authority_parse(slice_of(list[i].authority), 0, &host, &q.port), 0);
+		enum policy_scheme scheme =
+			policy_decide_tunnel(policy_setup_profile(p, list[i].profile), &q, &v);
+		assert_string_equal(reason_code(v.reason), list[i].code);
+		assert_int_equal(scheme, list[i].scheme);
+	}
+	policy_free(p);
+}
+
 static enum reason admitted(
 	const struct profile *profile, const char *question, const char *address)
 {
@@ -261,6 +306,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_target_admits_what_it_names),
 		cmocka_unit_test(the_transport_says_what_follows),
+		cmocka_unit_test(a_tunnel_opens_for_either_scheme),
 		cmocka_unit_test(an_ip_rule_opens_its_own_prefix_and_nothing_else),
 		cmocka_unit_test(the_packet_filter_hears_of_them),
 		cmocka_unit_test(a_request_is_judged_by_what_its_tunnel_carries),
