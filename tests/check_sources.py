@@ -34,7 +34,7 @@ LIBRARIES = {
     "ares*.h": ["proxy/resolve*"],
     "netlink/*": ["netd/link*", "netd/netns*"],
     "libnftnl/*": ["netd/nft*", "netd/ruleset*", "netd/guard*"],
-    "libmnl/*": ["netd/nft*", "netd/ruleset*", "netd/guard*"],
+    "libmnl/*": ["netd/nft*", "netd/ruleset*", "netd/guard*", "netd/sample*"],
     "seccomp.h": ["proxy/confine*.c", "export/confine*.c"],
     "libpsl.h": ["policy/suffix.c"],
     "idn2.h": ["policy/alabel.c"],
