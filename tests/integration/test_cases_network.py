@@ -32,7 +32,7 @@ def look(lab, who, *what, policy=True):
 @pytest.fixture(scope="module")
 def inside(lab, who):
     """One sandbox that looks at everything."""
-    run = look(lab, who, "shape", "tcp", "tcp6", "udp", "icmp", "commands", "proxy")
+    run = look(lab, who, "shape", "tcp", "tcp6", "udp", "udp6", "icmp", "others", "host", "commands", "proxy")
     return run, run.json()
 
 
@@ -68,22 +68,23 @@ def test_tcp_is_refused_at_once_everywhere_but_at_the_one_port(inside, lab):
     lab.canary.assert_silent()
 
 
-def test_tcp_over_ipv6_goes_nowhere(inside, lab):
+def test_F01_ipv6_goes_nowhere(inside, lab):
     run, seen = inside
-    for place, (outcome, took) in seen["tcp6"].items():
+    for place, (outcome, took) in [*seen["tcp6"].items(), *seen["udp6"].items()]:
         assert outcome in REFUSALS_6 and took < AT_ONCE_MS, f"C: {place}: {outcome} after {took} ms"
     lab.canary.assert_silent()
 
 
-def test_udp_is_refused_at_once(inside, lab):
+def test_F02_udp_and_quic_are_refused_at_once(inside, lab):
     run, seen = inside
     for place, (outcome, took) in seen["udp"].items():
         assert outcome in REFUSALS_UDP and took < AT_ONCE_MS, f"C: {place}: {outcome} after {took} ms"
     lab.canary.assert_silent()
 
 
-def test_icmp_is_refused_at_once(inside, lab):
+def test_F02_other_protocols_are_refused_at_once(inside, lab):
     run, seen = inside
+    assert "MADE" not in seen["others"].values(), f"C: {seen['others']}"
     for place, outcome in seen["icmp"]["ping"].items():
         assert outcome not in ("WATCHDOG", "ANSWERED", "MADE"), f"C: {place}: {outcome}"
     assert seen["icmp"]["raw"] in ("EPERM", "EACCES", "ENOSYS", "EPROTONOSUPPORT"), seen["icmp"]
@@ -100,6 +101,16 @@ def test_refused_packets_stand_in_the_audit_by_class(inside):
     assert all(e["activity_id"] == 5 and e["action_id"] == 2 for e in packets), "L: activity Refuse"
     meant = {(e["dst_endpoint"]["ip"], e["dst_endpoint"].get("port")) for e in packets if "dst_endpoint" in e}
     assert {("169.254.169.254", 80), ("203.0.113.53", 53)} <= meant, f"L: {meant}"
+
+
+def test_F04_the_host_is_reached_by_no_name_and_no_address(inside, lab):
+    run, seen = inside
+    assert set(seen["host"]["names"].values()) == {"gaierror"}, f"C: {seen['host']}"
+    for host, said in seen["host"]["proxy"].items():
+        assert said.split()[1] == "403", f"C: {host}: {said}"
+        events = [e for e in run.decisions() if e.get("dst_endpoint", {}).get("hostname") == host and e["class_uid"] == 4002]
+        assert len(events) == 1 and events[0]["status_code"] in ("deny.default", "deny.address-private", "deny.address-metadata"), f"L: {host}"
+    lab.canary.assert_silent()
 
 
 def test_the_one_port_is_open_and_its_denial_recorded(inside):

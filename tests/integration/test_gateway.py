@@ -325,7 +325,7 @@ def test_a_range_that_is_none_is_refused(who):
         assert netd.process.wait(WATCHDOG_S) != 0
 
 
-def test_every_other_port_of_the_service_is_reset(sandbox, netd):
+def test_F03_every_other_port_of_the_service_is_reset(sandbox, netd):
     def scan():
         return [port for port in range(1, 65536) if connect(sandbox.service, port)[0] != errno.ECONNREFUSED]
 

@@ -71,7 +71,7 @@ def try_udp(address, port):
     started = time.monotonic()
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as sock:
-            sock.connect((address, port))
+            sock.connect(place_of(address, port))
             sock.send(b"probe")
             if not select.select([sock], [], [], WATCHDOG_S)[0]:
                 return ["WATCHDOG", int(WATCHDOG_S * 1000)]
@@ -157,14 +157,40 @@ def probe_tcp():
     return {f"{address}:{number}": try_tcp(address, number) for address, number in places}
 
 
+ADDRESSES_6 = ("::1", "2001:db8:113::10", "2a00:1::1", "fd00::1", "fe80::1", "ff02::1")
+HOST_NAMES = ("host.docker.internal", "gateway.docker.internal", "host.containers.internal", "kubernetes.default.svc", "metadata.google.internal")
+HOST_ADDRESSES = ("127.0.0.1", "127.0.0.2", "10.0.2.2", "169.254.1.1", "192.168.50.1", "203.0.113.1", "1.2.3.4")
+
+
+def resolve(name):
+    try:
+        return socket.getaddrinfo(name, 443)[0][4][0]
+    except OSError as error:
+        return type(error).__name__
+
+
+def probe_host():
+    """Names and addresses by which a host is known to guests, by look-up and through the proxy."""
+    return {"names": {name: resolve(name) for name in HOST_NAMES}, "proxy": {host: through_proxy(host) for host in HOST_NAMES + HOST_ADDRESSES}}
+
+
+def probe_others():
+    return {"sctp": try_socket(socket.AF_INET, socket.SOCK_STREAM, 132), "dccp": try_socket(socket.AF_INET, 6, 33),
+            "udplite": try_socket(socket.AF_INET, socket.SOCK_DGRAM, 136)}
+
+
 def probe_tcp6():
-    return {address: try_tcp(address, 443) for address in ("::1", "2001:db8:113::10", "2a00:1::1", "fd00::1", "fe80::1")}
+    return {address: try_tcp(address, 443) for address in ADDRESSES_6}
+
+
+def probe_udp6():
+    return {address: try_udp(address, 443) for address in ADDRESSES_6}
 
 
 def probe_udp():
     service, _ = proxy()
     places = [(service, 853), (gateway_address(), 53), ("203.0.113.53", 53), ("203.0.113.10", 443), ("203.0.113.10", 123),
-              ("8.8.8.8", 53), ("10.0.0.9", 9999), ("169.254.169.254", 53), ("5.6.7.8", 5353)]
+              ("203.0.113.10", 9999), ("198.18.0.1", 443), ("8.8.8.8", 53), ("10.0.0.9", 9999), ("169.254.169.254", 53), ("5.6.7.8", 5353)]
     return {f"{address}:{number}": try_udp(address, number) for address, number in places}
 
 
