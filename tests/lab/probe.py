@@ -39,7 +39,7 @@ def name_of(number):
 
 def place_of(address, port):
     """What connect() takes; a link-local address needs the cable's index."""
-    if not address.startswith("fe80:"):
+    if not address.startswith(("fe80:", "ff02:")):
         return address, port
     return address, port, 0, max(index for index, _ in socket.if_nameindex())
 
