@@ -33,6 +33,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (spec_input(copy, &source, name, &input) == 0)
 		assert(strchr(name, '/') == NULL && name[0] != '\0');
 	free(source);
+	struct spec_bind bind = {0};
+	struct spec_tmpfs tmpfs;
+	if (spec_bind(copy, &bind, &input) == 0)
+		assert(bind.path[0] == '/' && strstr(bind.path, "/../") == NULL);
+	free(bind.source);
+	(void)spec_tmpfs(copy, &tmpfs, &input);
 	free(copy);
 	return 0;
 }

@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "sandbox-launcher/layer.h"
 #include "sandbox-launcher/spec.h"
 
 #include <string.h>
@@ -261,6 +262,58 @@ static void json_does_not_override_the_command_line(void **state)
 	spec_fini(&s);
 }
 
+static void places_are_absolute_and_in_normal_form(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		int result;
+		const char *source, *path;
+		bool writable;
+	} cases[] = {{"/a:/b", 0, "/a", "/b", false}, {"a:/b/c:rw", 0, "a", "/b/c", true},
+		{"a:b:/c:ro", 0, "a:b", "/c", false}, {"a:/rw", 0, "a", "/rw", false},
+		{"a:/b:rx", -EINVAL, NULL, NULL, false}, {"a", -EINVAL, NULL, NULL, false},
+		{":/b", -EINVAL, NULL, NULL, false}, {"a:", -EINVAL, NULL, NULL, false},
+		{"a:/", -EINVAL, NULL, NULL, false}, {"a:/b/", -EINVAL, NULL, NULL, false},
+		{"a:/b//c", -EINVAL, NULL, NULL, false}, {"a:/b/./c", -EINVAL, NULL, NULL, false},
+		{"a:/b/../c", -EINVAL, NULL, NULL, false}, {"a:/..b", -EINVAL, NULL, NULL, false},
+		{"a:/proc/x", -EINVAL, NULL, NULL, false}, {"a:/procs", 0, "a", "/procs", false},
+		{"a:/out", -EINVAL, NULL, NULL, false}, {"a:/home", -EINVAL, NULL, NULL, false},
+		{"a:/home/sandbox", 0, "a", "/home/sandbox", false}};
+	for (size_t i = 0; i < array_size(cases); i++) {
+		struct spec_bind bind = {0};
+		struct failure why = {0};
+		int r = spec_bind(cases[i].text, &bind, &why);
+		if (r != cases[i].result)
+			fail_msg("%s: %d %s", cases[i].text, r, why.text);
+		if (r == 0) {
+			assert_string_equal(bind.source, cases[i].source);
+			assert_string_equal(bind.path, cases[i].path);
+			assert_int_equal(bind.writable, cases[i].writable);
+		}
+		free(bind.source);
+	}
+}
+
+static void layers_are_named(void **state)
+{
+	(void)state;
+	struct slice unknown;
+	uint32_t set = 7;
+	char text[256];
+	assert_int_equal(layers_parse(SLICE("cgroup,uid"), &set, &unknown), 0);
+	assert_int_equal(set, LAYER_BIT(LAYER_CGROUP) | LAYER_BIT(LAYER_UID));
+	assert_string_equal(layers_text(set, text, sizeof(text)), "cgroup, uid");
+	assert_int_equal(layers_parse(SLICE("all"), &set, &unknown), 0);
+	assert_int_equal(set, LAYERS_ALL);
+	static const char *const wrong[] = {"", "cgroup,", ",uid", "cgroups", "all,none"};
+	for (size_t i = 0; i < array_size(wrong); i++) {
+		set = 7;
+		assert_int_equal(layers_parse(slice_of(wrong[i]), &set, &unknown), -EINVAL);
+		assert_int_equal(set, 7);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -268,6 +321,8 @@ int main(void)
 		cmocka_unit_test(sizes_are_read),
 		cmocka_unit_test(times_are_read),
 		cmocka_unit_test(inputs_are_named),
+		cmocka_unit_test(places_are_absolute_and_in_normal_form),
+		cmocka_unit_test(layers_are_named),
 		cmocka_unit_test(a_name_of_the_longest_length_fits_and_one_more_does_not),
 		cmocka_unit_test(wrong_values_name_their_option),
 		cmocka_unit_test(a_value_is_set_once),
