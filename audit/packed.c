@@ -132,15 +132,23 @@ static_assert(array_size(fields) < UINT8_MAX, "a field has one byte for its numb
 #define TEXT_HEAD_BYTES 3
 
 struct packer {
-	struct audit_unpacked from; /* a copy, with the counts of this pass */
+	struct audit_event *e; /* with the counts of this pass */
+	const struct audit_dns *dns;
 	struct buf *to;
 	unsigned pass; /* limits are shifted right by it */
 };
 
-/** A number as it stands in the struct. */
-static uint64_t field_number(const struct field *f, const struct audit_unpacked *e)
+/** Where a field stands: the two parts need not lie beside one another. */
+static const char *field_at(const struct packer *p, const struct field *f)
 {
-	const char *at = (const char *)e + f->offset;
+	size_t dns = offsetof(struct audit_unpacked, dns);
+	return f->offset < dns ? (const char *)p->e + f->offset
+			       : (const char *)p->dns + (f->offset - dns);
+}
+
+/** A number as it stands in the struct. */
+static uint64_t field_number(const struct field *f, const char *at)
+{
 	uint64_t u64;
 	unsigned uint;
 	uint16_t u16;
@@ -175,9 +183,8 @@ static void field_set_number(const struct field *f, struct audit_unpacked *e, ui
 		memcpy(at, &flag, sizeof(flag));
 }
 
-static struct slice field_text(const struct field *f, const struct audit_unpacked *e)
+static struct slice field_text(const struct field *f, const char *at)
 {
-	const char *at = (const char *)e + f->offset;
 	struct slice text;
 	if (f->kind == FIELD_OWN || f->kind == FIELD_TEXT) {
 		const char *words;
@@ -249,9 +256,9 @@ static void pack_text(struct packer *p, uint8_t number, struct slice text)
 	if (text.len == 0 || pack_plainly(p, number, text))
 		return;
 	pack_bytes(p, number, "\0", TEXT_HEAD_BYTES - 1);
-	p->from.event.cuts += text.len > RAW_BYTES_MAX;
-	p->from.event.redactions += pack_words(f, slice_part(text, 0, RAW_BYTES_MAX), p->to);
-	p->from.event.cuts += cut_tail(p->to, head + TEXT_HEAD_BYTES, (size_t)f->limit >> p->pass);
+	p->e->cuts += text.len > RAW_BYTES_MAX;
+	p->e->redactions += pack_words(f, slice_part(text, 0, RAW_BYTES_MAX), p->to);
+	p->e->cuts += cut_tail(p->to, head + TEXT_HEAD_BYTES, (size_t)f->limit >> p->pass);
 	size_t len = buf_len(p->to) - head - TEXT_HEAD_BYTES;
 	if (buf_reserve(p->to, 1, &room) < 0)
 		return; /* sticky in the buf */
@@ -264,17 +271,17 @@ static void pack_text(struct packer *p, uint8_t number, struct slice text)
 static void pack_field(struct packer *p, uint8_t number)
 {
 	const struct field *f = &fields[number];
+	const char *at = field_at(p, f);
 	if (f->kind == FIELD_ADDRESS) {
-		const struct address *a =
-			(const void *)((const char *)&p->from + f->offset); /* it stands there */
+		const struct address *a = (const void *)at; /* it stands there */
 		if (a->family != 0)
 			pack_bytes(p, number, a, sizeof(*a));
 	} else if (f->kind < FIELD_ADDRESS) {
-		uint64_t value = field_number(f, &p->from);
+		uint64_t value = field_number(f, at);
 		if (value != 0)
 			pack_bytes(p, number, &value, sizeof(value));
 	} else {
-		pack_text(p, number, field_text(f, &p->from));
+		pack_text(p, number, field_text(f, at));
 	}
 }
 
@@ -282,8 +289,8 @@ static void pack_field(struct packer *p, uint8_t number)
 static int pack_pass(struct packer *p, size_t limit)
 {
 	size_t from = buf_len(p->to);
-	p->from.event.redactions = 0;
-	p->from.event.cuts = p->pass > 0;
+	p->e->redactions = 0;
+	p->e->cuts = p->pass > 0;
 	for (uint8_t i = 0; i < array_size(fields); i++)
 		pack_field(p, i);
 	size_t len = buf_len(p->to) - from;
@@ -301,15 +308,15 @@ static bool class_is_packed(enum audit_class class)
 		class == AUDIT_ENTITY;
 }
 
-int audit_event_pack(const struct audit_event *e, size_t limit, struct buf *to)
+int audit_event_pack(struct audit_event *e, size_t limit, struct buf *to)
 {
-	struct packer p = {.from = {.event = *e}, .to = to};
+	static const struct audit_dns none;
+	struct packer p = {.e = e, .dns = e->dns != NULL ? e->dns : &none, .to = to};
 	int r = -ENOBUFS;
 	if (!class_is_packed(e->class))
 		return -EINVAL;
-	if (e->dns != NULL)
-		p.from.dns = *e->dns;
-	p.from.event.mono_ns = clock_monotonic_ns();
+	if (e->mono_ns == 0)
+		e->mono_ns = clock_monotonic_ns();
 	for (p.pass = 0; p.pass < CUT_PASSES && r < 0; p.pass++)
 		r = pack_pass(&p, limit);
 	return r;

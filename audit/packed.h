@@ -12,9 +12,9 @@
 
 /**
  * Append an event of a class that workers make (HTTP, network, DNS, entity). Without memory of its own, if @to has @limit free bytes. @limit: at most
- * AUDIT_PACKED_BYTES_MAX; texts are cut shorter to fit. @return 0; -EINVAL: another class; -ENOBUFS, -ENOMEM.
+ * AUDIT_PACKED_BYTES_MAX; texts are cut shorter to fit. What is counted on the way, and the time if it has none, is set in @e. @return 0; -EINVAL: another class; -ENOBUFS, -ENOMEM.
  */
-int audit_event_pack(const struct audit_event *e, size_t limit, struct buf *to);
+int audit_event_pack(struct audit_event *e, size_t limit, struct buf *to);
 /** An event with what it points to. */
 struct audit_unpacked {
 	struct audit_event event;

@@ -7,10 +7,9 @@
 #define UUID_BYTES 16
 
 /** Of random bytes, which the time and the version replace in part. */
-static char *uuid_text(uint8_t raw[static UUID_BYTES], char to[static UUID_TEXT_BYTES])
+static char *uuid_text(uint8_t raw[static UUID_BYTES], uint64_t ms, char to[static UUID_TEXT_BYTES])
 {
 	static const char digits[] = "0123456789abcdef";
-	uint64_t ms = clock_wall_ms();
 	for (int i = 0; i < 6; i++)
 		raw[i] = (uint8_t)(ms >> (40 - 8 * i));
 	raw[6] = (uint8_t)((raw[6] & 0x0f) | 0x70);
@@ -30,10 +29,10 @@ char *uuid_new(char to[static UUID_TEXT_BYTES])
 {
 	uint8_t raw[UUID_BYTES];
 	random_bytes(raw, sizeof(raw));
-	return uuid_text(raw, to);
+	return uuid_text(raw, clock_wall_ms(), to);
 }
 
-char *uuid_make(struct id_pool *pool, char to[static UUID_TEXT_BYTES])
+char *uuid_make(struct id_pool *pool, uint64_t now_ms, char to[static UUID_TEXT_BYTES])
 {
 	uint8_t raw[UUID_BYTES];
 	if (pool->left < sizeof(raw)) {
@@ -42,7 +41,7 @@ char *uuid_make(struct id_pool *pool, char to[static UUID_TEXT_BYTES])
 	}
 	pool->left -= sizeof(raw);
 	memcpy(raw, pool->bytes + pool->left, sizeof(raw));
-	return uuid_text(raw, to);
+	return uuid_text(raw, now_ms, to);
 }
 
 char *sandbox_id_new(char to[static SANDBOX_ID_BYTES])

@@ -17,8 +17,8 @@ struct id_pool {
 	size_t left;
 };
 
-/** The same with bytes of a pool. */
-char *uuid_make(struct id_pool *pool, char to[static UUID_TEXT_BYTES]);
+/** The same with bytes of a pool, and the time by the wall's clock. */
+char *uuid_make(struct id_pool *pool, uint64_t now_ms, char to[static UUID_TEXT_BYTES]);
 /** A new sandbox id such as sb-7q2m4k0vtz: 50 random bits, Crockford's alphabet. @return to */
 char *sandbox_id_new(char to[static SANDBOX_ID_BYTES]);
 

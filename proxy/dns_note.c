@@ -94,7 +94,7 @@ static void note_begin(
 		.rule = r->verdict.rule};
 	(void)slice_copy(name_of(r), n->name, sizeof(n->name));       /* fits */
 	(void)slice_copy(detail_of(r), n->detail, sizeof(n->detail)); /* likewise */
-	(void)uuid_make(&w->ids, n->uid);
+	(void)uuid_make(&w->ids, n->first_ms, n->uid);
 	(void)snprintf(n->request_id, sizeof(n->request_id), "req-%s",
 		n->uid + UUID_TEXT_BYTES - 1 - UUID_TAIL_BYTES);
 	if (n->answer.family != 0) /* the connection that follows has the same id */
@@ -164,7 +164,7 @@ static const char *class_name(uint16_t class, char to[static 12])
 	return class == DNS_CLASS_IN ? "IN" : to;
 }
 
-static void enter(struct worker *w, const struct audit_event *e)
+static void enter(struct worker *w, struct audit_event *e)
 {
 	struct buf *packed = &w->line;
 	buf_clear(packed);

@@ -39,7 +39,7 @@ void record_start(struct flow *f, struct record *r, bool connect)
 		.reason = REASON_ALLOW_RULE,
 		.start_ms = clock_wall_ms(),
 		.began_ns = clock_monotonic_ns()};
-	(void)uuid_make(&f->worker->ids, r->uid);
+	(void)uuid_make(&f->worker->ids, r->start_ms, r->uid);
 	memcpy(r->request_id, "req-", 4);
 	memcpy(r->request_id + 4, r->uid + UUID_TEXT_BYTES - 1 - UUID_TAIL_BYTES,
 		UUID_TAIL_BYTES + 1);
@@ -325,7 +325,7 @@ static int write_open(struct flow *f, const struct record *r)
 	struct worker *w = f->worker;
 	char uid[UUID_TEXT_BYTES];
 	struct audit_event e = event_of(f, r);
-	e.uid = uuid_make(&f->worker->ids, uid);
+	e.uid = uuid_make(&f->worker->ids, clock_wall_ms(), uid);
 	e.open = true;
 	if (!audit_ring_has_room(w->context->ring, 0))
 		return -ENOSPC;
@@ -373,7 +373,7 @@ int record_open(struct flow *f, struct record *r)
 	}
 	r->slot = slot;
 	f->sandbox->decisions++;
-	r->decided_ns = clock_monotonic_ns();
+	r->decided_ns = e.mono_ns;
 	r->open_ms = uv_now(&w->loop) + w->limits.open_ms;
 	if (!profile_commits_before(r->profile))
 		return 0;
@@ -391,13 +391,13 @@ void record_answered(struct flow *f, struct record *r)
 	r->decided_ns = 0;
 }
 
-static void measure(struct metrics *m, const struct record *r)
+static void measure(struct metrics *m, const struct record *r, uint64_t now_ns)
 {
 	metrics_decided(m, r->reason);
 	metrics_add(m, METRICS_WOULD_DENY, !reason_allows(r->would));
 	metrics_add(m, METRICS_BYTES_OUT, r->bytes_out);
 	metrics_add(m, METRICS_BYTES_IN, r->bytes_in);
-	metrics_took(m, METRICS_WHOLE, clock_monotonic_ns() - r->began_ns);
+	metrics_took(m, METRICS_WHOLE, now_ns - r->began_ns);
 }
 
 int record_close(struct flow *f, struct record *r, const char *detail, const char *suggestion)
@@ -414,7 +414,8 @@ int record_close(struct flow *f, struct record *r, const char *detail, const cha
 	if (e.detail == NULL && reason_allows(r->reason))
 		e.detail = r->observed;
 	e.suggestion = suggestion;
-	measure(w->metrics, r);
+	e.mono_ns = clock_monotonic_ns();
+	measure(w->metrics, r, e.mono_ns);
 	int written = event_finish(f, r, &e);
 	if (written < 0)
 		alarm_full(w, written); /* an open slot stays, and is completed as recovered */

@@ -4,9 +4,9 @@
 # policy: a decision beside a linear scan of all rules (policy_bench.c).
 # passage: MB/s of bytes that are passed on unread, and of inspected ones, beside none of ours (passage.py).
 # recording: what the log takes of a worker's time for a request (recording.py).
-# audit: making, writing and chaining, and verifying events, the last beside sha256sum (audit_bench.c).
+# audit: what an event costs a worker and the recorder, and verifying, beside sha256sum (audit_bench.c). How often a worker can have one: recording.
 # tools: reading a log of LINES=1000000 lines with eclusa audit tail, grep, export and stats (audit_tools.py).
-# export: eclusa-export to a receiver of syslog over TLS, beside `a worker makes` of audit (export.py).
+# export: eclusa-export to a receiver of syslog over TLS, to compare with a worker's requests of recording (export.py).
 # start: what it costs to start a sandbox for `true`, beside bare fork+exec, bwrap and crun, in one run.
 # Interleaved, so that other load falls on all alike: read the ratios. N=60 rounds, GAP_MS=0 between starts.
 #

@@ -86,7 +86,7 @@ static inline struct audit_event event_to(const char *host, const char *uid)
 /** The same as it is in a ring; its storage is the caller's buf. */
 static inline struct slice packed_of(struct buf *storage, const char *host, const char *uid)
 {
-	const struct audit_event e = event_to(host, uid);
+	struct audit_event e = event_to(host, uid);
 	buf_clear(storage);
 	assert_int_equal(audit_event_pack(&e, AUDIT_SLOT_BYTES_MAX, storage), 0);
 	return buf_slice(storage);

@@ -9,7 +9,7 @@ static struct buf line_of(const struct audit_event *e)
 	return line;
 }
 
-static struct buf packed_from(const struct audit_event *e)
+static struct buf packed_from(struct audit_event *e)
 {
 	struct buf packed = {0};
 	assert_int_equal(audit_event_pack(e, AUDIT_PACKED_BYTES_MAX, &packed), 0);
@@ -108,8 +108,7 @@ static void a_packed_event_gives_the_line_that_it_gave(void **state)
 		e.dns = classes[i] == AUDIT_DNS ? &question : NULL;
 		struct buf packed = packed_from(&e);
 		assert_int_equal(audit_event_unpack(buf_slice(&packed), &read), 0);
-		assert_true(read.event.mono_ns > e.mono_ns); /* the time of packing */
-		read.event.mono_ns = e.mono_ns;
+		assert_int_equal(read.event.mono_ns, 5);
 		struct buf before = line_of(&e), after = line_of(&read.event);
 		assert_string_equal(after.data, before.data);
 		buf_fini(&packed);
