@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import threading
 
+import h11
 import pytest
 
 from lab.events import wait_until
@@ -415,3 +416,39 @@ def test_E08_a_half_closed_client_gets_all_of_it_as_it_is(large, door):
 def test_H05_a_compressed_answer_is_passed_as_it_is(large, door):
     step, = large[f"H05-down/{door}"].of("response")
     assert step.body == BOMB and b"content-encoding: gzip" in step.data.lower(), "C" + large.explain(f"H05-down/{door}")
+
+
+# --- what another strict parser makes of it
+
+
+def read_by_h11(connection):
+    """The requests of a connection as h11 reads them: [method, target, host, body, whether it is whole]."""
+    parser, found = h11.Connection(h11.SERVER, max_incomplete_event_size=1 << 17), []
+    parser.receive_data(bytes(connection.plain))
+    while (event := parser.next_event()) is not h11.NEED_DATA:
+        if isinstance(event, h11.Request):
+            found.append([event.method.decode(), event.target.decode(), dict(event.headers)[b"host"].decode(), b"", False])
+        elif isinstance(event, h11.Data):
+            found[-1][3] += bytes(event.data)
+        elif isinstance(event, h11.EndOfMessage):
+            found[-1][4] = True
+        elif event is h11.PAUSED:  # another request follows
+            parser.send(h11.Response(status_code=200, headers=[("Content-Length", "0")]))
+            parser.send(h11.EndOfMessage())
+            parser.start_next_cycle()
+        else:
+            break
+    return found
+
+
+@pytest.mark.parametrize("name", ["chunks", "interims", "answers", "large"])
+def test_h11_reads_the_same_requests(request, who, name):
+    """Of everything that left: what the lab's lax parser took for a request is one to a strict one, with the same body, and there are no more."""
+    batch = request.getfixturevalue(name)
+    assert len(batch.requests) > 10
+    for connection in batch.connections:
+        read = read_by_h11(connection)
+        assert [r[:3] for r in read] == [[r.method, r.target, r.host] for r in connection.requests], connection
+        for seen, asked in zip(read, connection.requests):
+            assert not seen[4] or seen[3] == asked.body or not asked.body, (seen[:3], len(seen[3]), len(asked.body))
+            assert asked.body == b"" or seen[4], "whole to the one, cut to the other"
