@@ -127,7 +127,7 @@ void flow_drop_upstream(struct flow *f)
 {
 	pool_leave(f);
 	stream_free(ptr_take(f->upstream));
-	free(ptr_take(f->tls_info));
+	tls_info_put(ptr_take(f->tls_info));
 }
 
 void flow_uncount_unsent(struct flow *f)

@@ -276,8 +276,6 @@ enum flow_progress flow_step_upstream_tls(struct flow *f);
 const struct rule *flow_rule_for(const struct flow *f, const struct address *a);
 /** The way to the host stands: speak TLS, or go on. */
 enum flow_progress flow_connected(struct flow *f);
-/** What the record says of the upstream's TLS. */
-void flow_note_tls(struct flow *f);
 
 /* via.c */
 /** Whether everything goes through another proxy. */

@@ -83,6 +83,7 @@ struct limits {
 	uint32_t open_ms;          /* from a decision to an event that it is under way */
 	uint32_t open_bytes;       /* the same, by what has passed */
 	uint32_t pool_connections; /* to hosts, of one sandbox, that wait for another request */
+	uint32_t pool_lend_ms;     /* after so long another tunnel may take it */
 	uint32_t pool_idle_ms;     /* for so long */
 	uint32_t pool_fresh_ms;    /* for so long where the request can't be sent again */
 	uint32_t ticket_ms;        /* a host's TLS session may be resumed */

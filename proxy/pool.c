@@ -16,6 +16,7 @@ struct pooled {
 	struct pooled *older, *newer; /* in the worker's */
 	struct flow *owner;           /* NULL: its flow has ended, or gone elsewhere */
 	struct stream *stream;
+	struct tls_info *tls_info; /* of stream; NULL: without TLS */
 	struct address destination;
 	bool served; /* a request */
 	uint64_t since_ms;
@@ -41,6 +42,7 @@ static void drop(struct pooled *e)
 	unlink_entry(e);
 	if (e->owner != NULL)
 		e->owner->upstream = NULL;
+	tls_info_put(e->tls_info);
 	stream_free(e->stream);
 	free(e);
 }
@@ -118,6 +120,7 @@ void pool_park(struct flow *f)
 		.sandbox = f->sandbox,
 		.owner = f,
 		.stream = u,
+		.tls_info = tls_info_get(f->tls_info),
 		.host = f->host,
 		.port = f->port,
 		.scheme = f->scheme,
@@ -145,6 +148,7 @@ static struct stream *unpark(struct pooled *e)
 {
 	struct stream *s = e->stream;
 	unlink_entry(e);
+	tls_info_put(e->tls_info);
 	free(e);
 	return s;
 }
@@ -174,6 +178,13 @@ static bool is_admitted(const struct pooled *e, struct flow *f)
 		       &reason) == GUARD_ADMITTED;
 }
 
+/** It has no flow anymore, or one that has rested for a while: those that are at work keep theirs. */
+static bool is_lent(const struct pooled *e)
+{
+	return e->owner == NULL ||
+		uv_now(&e->worker->loop) - e->since_ms >= e->worker->limits.pool_lend_ms;
+}
+
 /** f's own was judged with the request; of the others one whose flow has ended, else the one that has waited longest. */
 static struct pooled *find(struct flow *f)
 {
@@ -182,7 +193,7 @@ static struct pooled *find(struct flow *f)
 		is_fresh(f->parked, f))
 		return f->parked;
 	for (struct pooled *e = f->sandbox->pooled; e != NULL; e = e->next) {
-		if (e->scheme != f->scheme || !leads_to(e, f) || !is_fresh(e, f))
+		if (e->scheme != f->scheme || !leads_to(e, f) || !is_fresh(e, f) || !is_lent(e))
 			continue;
 		found = e;
 		if (e->owner == NULL)
@@ -193,20 +204,19 @@ static struct pooled *find(struct flow *f)
 
 static void use(struct flow *f, struct pooled *e)
 {
-	bool own = e->owner == f;
-	if (!own) {
+	if (e->owner != f) {
 		pool_leave(f);
 		if (e->owner != NULL)
 			e->owner->upstream = NULL;
 		f->destination = e->destination;
 		f->destination_rule = flow_rule_for(f, &e->destination);
+		tls_info_put(f->tls_info);
+		f->tls_info = tls_info_get(e->tls_info);
 	}
 	f->served = e->served;
 	f->upstream = unpark(e);
 	f->upstream->wake = flow_run;
 	f->upstream->arg = f;
-	if (!own)
-		flow_note_tls(f);
 }
 
 bool pool_take(struct flow *f)

@@ -118,6 +118,7 @@ enum tls_result tls_shutdown(struct tls_session *s);
 /** For audit, after the handshake. @version and @cipher static text; names only for upstream
  * sessions. */
 struct tls_info {
+	unsigned references; /* of one on the heap */
 	const char *version;
 	const char *cipher;
 	char subject[TLS_NAME_BYTES];
@@ -125,6 +126,11 @@ struct tls_info {
 	char serial[TLS_SERIAL_BYTES]; /* of the certificate, hex digits */
 };
 void tls_session_info(const struct tls_session *s, struct tls_info *ret);
+/** The same on the heap, to be shared. @return NULL when out of memory. */
+struct tls_info *tls_info_new(const struct tls_session *s);
+/** Accept NULL. */
+struct tls_info *tls_info_get(struct tls_info *info);
+void tls_info_put(struct tls_info *info);
 
 /** What waits first on a socket. */
 enum tls_peek { TLS_PEEK_TLS, TLS_PEEK_OTHER, TLS_PEEK_NOTHING, TLS_PEEK_CLOSED };

@@ -212,3 +212,26 @@ void tls_session_info(const struct tls_session *s, struct tls_info *ret)
 	(void)tls_name_print(X509_get_issuer_name(peer), ret->issuer, sizeof(ret->issuer));
 	print_serial(peer, ret->serial);
 }
+
+struct tls_info *tls_info_new(const struct tls_session *s)
+{
+	struct tls_info *info = malloc(sizeof(*info));
+	if (info != NULL) {
+		tls_session_info(s, info);
+		info->references = 1;
+	}
+	return info;
+}
+
+struct tls_info *tls_info_get(struct tls_info *info)
+{
+	if (info != NULL)
+		info->references++;
+	return info;
+}
+
+void tls_info_put(struct tls_info *info)
+{
+	if (info != NULL && --info->references == 0)
+		free(info);
+}

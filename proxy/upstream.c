@@ -278,19 +278,10 @@ enum flow_progress flow_step_dial(struct flow *f)
 	return flow_has_via(f) ? flow_via_begin(f) : flow_connected(f);
 }
 
-void flow_note_tls(struct flow *f)
-{
-	free(ptr_take(f->tls_info));
-	if (f->upstream->tls == NULL)
-		return;
-	f->tls_info = malloc(sizeof(*f->tls_info));
-	if (f->tls_info != NULL) /* without memory the record says less */
-		tls_session_info(f->upstream->tls, f->tls_info);
-}
-
 static enum flow_progress verified(struct flow *f)
 {
-	flow_note_tls(f);
+	tls_info_put(f->tls_info);
+	f->tls_info = tls_info_new(f->upstream->tls); /* without memory the record says less */
 	if (f->open)
 		return flow_exchange_begin(f);
 	return flow_move(f, FLOW_LEAF);

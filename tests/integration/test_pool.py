@@ -11,7 +11,7 @@ from lab.raw_server import RawServers
 from lab.world import ORIGIN
 
 SECURE = 8443  # of a server that resumes sessions
-LIMITS = "leave_ms=500,pool_idle_ms=60000,pool_fresh_ms=60000"
+LIMITS = "leave_ms=500,pool_idle_ms=60000,pool_fresh_ms=60000,pool_lend_ms=1"
 RULES = policy(allow("allowed.test:80,443 GET,POST /** req-body=1m id=allowed"), allow("*.wild.test GET,POST /** req-body=1m id=wild"),
                "allow twice.test GET /public/** id=public", allow("twice.test GET /opened/** id=opened"),
                allow(f"resumed.test:{SECURE} GET /** id=resumed"), allow(f"resumed.wild.test:{SECURE} GET /** id=other"))
@@ -38,6 +38,9 @@ class World:
     @property
     def targets(self):
         return [[request.target for request in connection.requests] for connection in self.connections]
+
+    def targets_of(self, host):
+        return [[request.target for request in c.requests] for c in self.connections if c.sni == host]
 
     @property
     def questions(self):
@@ -70,10 +73,24 @@ def test_a_tunnel_that_rests_lends_its_connection(lab, alone):
     world = World(lab)
     with Client(alone) as rests, Client(alone) as asks:
         assert rests.tunnel("b.wild.test").get("b.wild.test", "/lends/1")[0] == 200
+        assert get(alone, "m.wild.test", "/while") == 200  # takes longer than a millisecond
         assert asks.tunnel("b.wild.test").get("b.wild.test", "/lends/2")[0] == 200
-        assert world.targets == [["/lends/1", "/lends/2"]]
+        assert world.targets_of("b.wild.test") == [["/lends/1", "/lends/2"]]
+        assert get(alone, "m.wild.test", "/while") == 200
         assert rests.get("b.wild.test", "/lends/3")[0] == 200, "it borrows it back"
-    assert world.targets == [["/lends/1", "/lends/2", "/lends/3"]]
+    assert world.targets_of("b.wild.test") == [["/lends/1", "/lends/2", "/lends/3"]]
+
+
+def test_a_tunnel_at_work_keeps_its_connection(lab, machine):
+    """It has rested for less than pool_lend_ms."""
+    other = Alone(lab, machine, RULES, env={"ECLUSA_LIMITS": "leave_ms=500,pool_lend_ms=60000"})
+    world = World(lab)
+    with Client(other) as works:
+        assert works.tunnel("l.wild.test").get("l.wild.test", "/keeps/1")[0] == 200
+        assert get(other, "l.wild.test", "/other") == 200
+        assert works.get("l.wild.test", "/keeps/2")[0] == 200
+    assert world.targets == [["/keeps/1", "/keeps/2"], ["/other"]]
+    other.end()
 
 
 def test_two_at_once_have_one_each(lab, alone):
