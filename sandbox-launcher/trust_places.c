@@ -24,7 +24,7 @@ static const char *const JAVA_STORES[] = {
 };
 
 /* Chromium makes the other files of the database beside it. */
-#define NSS_HOME VIEW_HOME "/.pki"
+#define NSS_DATABASE VIEW_HOME "/.pki/nssdb/cert9.db"
 
 static int add_aliases(struct view *v, const char *const *paths, size_t count, const char *of)
 {
@@ -46,10 +46,6 @@ int trust_places_add(struct view *v, const struct trust_files *t, struct failure
 	if (r == 0)
 		r = add_aliases(v, JAVA_STORES, array_size(JAVA_STORES), TRUST_JAVA_PATH);
 	if (r == 0)
-		r = view_add_folder(v, &(NSS_HOME)[1]);
-	if (r == 0)
-		r = view_add_folder(v, &(NSS_HOME "/nssdb")[1]);
-	if (r == 0)
-		r = view_add_own(v, &(NSS_HOME "/nssdb/cert9.db")[1], buf_slice(&t->nss));
+		r = view_add_own(v, &NSS_DATABASE[1], buf_slice(&t->nss));
 	return r < 0 ? failure_errno(why, r, "can't prepare what clients trust") : 0;
 }

@@ -4,15 +4,13 @@ with a registry of the test's own. Each has a twin that is denied and says why.
 """
 import base64
 import hashlib
-import io
 import json
 import os
 import shutil
-import tarfile
-import zipfile
 
 import pytest
 
+from clients.packages import tarball_of_module, wheel_of_package
 from lab.eclusa import run_eclusa
 from lab.oracles import NAME_DENIED
 from lab.origin import answer
@@ -21,42 +19,11 @@ from lab.world import ORIGIN
 INDEX, REGISTRY = "index.test", "registry.test"
 
 
-def wheel():
-    """A package of one module, as a zip that follows the wheel format."""
-    files = {
-        "labpackage.py": b"ANSWER = 42\n",
-        "labpackage-1.0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: labpackage\nVersion: 1.0\n",
-        "labpackage-1.0.dist-info/WHEEL": b"Wheel-Version: 1.0\nGenerator: lab\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    record = "".join(
-        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}\n"
-        for name, data in files.items())
-    files["labpackage-1.0.dist-info/RECORD"] = (record + "labpackage-1.0.dist-info/RECORD,,\n").encode()
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, data in files.items():
-            archive.writestr(name, data)
-    return out.getvalue()
-
-
-def tarball():
-    """An npm package of one file."""
-    files = {"package/package.json": json.dumps({"name": "labmodule", "version": "1.0.0", "main": "index.js"}).encode(),
-             "package/index.js": b"module.exports = 42\n"}
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as archive:
-        for name, data in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-    return out.getvalue()
-
-
 @pytest.fixture(scope="module")
 def services(lab):
     """An index and a registry on the origin, under names of their own."""
     lab.dns.zone[INDEX] = lab.dns.zone[REGISTRY] = [ORIGIN]
-    package, module = wheel(), tarball()
+    package, module = wheel_of_package(), tarball_of_module()
     digest = hashlib.sha256(package).hexdigest()
     page = f'<!DOCTYPE html><a href="/files/labpackage-1.0-py3-none-any.whl#sha256={digest}">labpackage</a>'.encode()
     lab.origin.on("/simple/labpackage/", answer("200 OK", page, ["Content-Type: text/html"]))
@@ -139,15 +106,3 @@ def test_the_clients_see_no_ca_key(services, who):
               "grep -v -e /etc/ssl/private | head; env | grep -c 'PRIVATE KEY'; true")
     run = run_eclusa(services, [], ["/bin/sh", "-c", script], user=who)
     assert run.output.split() == ["0"], run.report()
-
-
-def test_variables_point_at_files_that_exist(services, who):
-    """Every variable that names a bundle names one that holds the system's roots and the sandbox's CA."""
-    script = ("import os, ssl\nfor n in ('SSL_CERT_FILE', 'CURL_CA_BUNDLE', 'REQUESTS_CA_BUNDLE', 'PIP_CERT', 'NODE_EXTRA_CA_CERTS', "
-              "'npm_config_cafile', 'GIT_SSL_CAINFO'):\n"
-              " c = ssl.create_default_context(cafile=os.environ[n]); print(n, len(c.get_ca_certs()))\n")
-    run = run_eclusa(services, [], ["/usr/bin/python3", "-c", script], user=who)
-    counts = {line.split()[0]: int(line.split()[1]) for line in run.output.splitlines()}
-    system = os.path.exists("/etc/ssl/certs/ca-certificates.crt") and open("/etc/ssl/certs/ca-certificates.crt").read().count("BEGIN CERT")
-    for name, count in counts.items():
-        assert count >= 1 and (name == "NODE_EXTRA_CA_CERTS" or count > system * 0.9), run.report()
