@@ -23,7 +23,7 @@ set_deps_test=(libcmocka-dev python3-pytest python3-requests python3-cryptograph
 	clang clang-format libclang-rt-14-dev shellcheck mandoc groff-base universal-ctags python3-dnspython musl-tools)
 set_deps_clients=(wget openssh-client golang-go default-jdk-headless php-cli ruby libwww-perl liblwp-protocol-https-perl
 	python3-aiohttp python3-httpx)
-set_deps_bench=(bubblewrap crun linux-perf)
+set_deps_bench=(bubblewrap crun linux-perf haproxy squid-openssl tinyproxy-bin)
 set_deps_programs=(python3-scipy python3-sklearn libpython3.11-testsuite g++ git)
 set_deps_v2=(qemu-system-x86 busybox-static kmod cpio)
 

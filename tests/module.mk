@@ -94,8 +94,14 @@ $(BUILD)/tests/eclusa-proxy-unrecorded: $(BUILD)/obj/proxy/main.o $(BUILD)/obj/t
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ $(PKG_LIBS)
 
+# Both ends of a proxy's benchmark: proxies.py.
+$(BUILD)/tests/load: $(patsubst %,$(BUILD)/obj/tests/bench/%.o,load load_client load_origin)
+	@[ "$(V)" = 1 ] || echo "  LINK    $@"
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $^ $(PKG_LIBS)
+
 .PHONY: bench-build
-bench-build: $(BENCH_BINARIES) $(BUILD)/tests/eclusa-proxy-unrecorded
+bench-build: $(BENCH_BINARIES) $(BUILD)/tests/eclusa-proxy-unrecorded $(BUILD)/tests/load
 
 .PHONY: tests-build replay-build
 tests-build: all unit $(BUILD)/tests/probe_calls $(BUILD)/tests/escape_probe $(BUILD)/tests/fault

@@ -4,6 +4,8 @@
 # policy: a decision beside a linear scan of all rules (policy_bench.c).
 # passage: MB/s of bytes that are passed on unread, and of inspected ones, beside none of ours (passage.py).
 # recording: what the log takes of a worker's time for a request (recording.py).
+# proxies: tunnels, handshakes, certificates, requests, bytes and idle tunnels, beside the proxies that are installed (proxies.py).
+#   ROUNDS=5 of MS=500 milliseconds; ROWS=S1,S4 only these; needs root for the peers' own users.
 # audit: what an event costs a worker and the recorder, and verifying, beside sha256sum (audit_bench.c). How often a worker can have one: recording.
 # tools: reading a log of LINES=1000000 lines with eclusa audit tail, grep, export and stats (audit_tools.py).
 # export: eclusa-export to a receiver of syslog over TLS, to compare with a worker's requests of recording (export.py).
@@ -39,18 +41,22 @@ export_rows() {
 	rm -rf "$folder"
 }
 if [ -z "${BENCH_INSIDE:-}" ]; then
-	[ $# -gt 0 ] || set -- policy passage recording audit export tools start
+	[ $# -gt 0 ] || set -- policy passage recording proxies audit export tools start
 	wants_start=
 	for name in "$@"; do
 		case $name in
 		policy) "$BUILD/tests/policy_bench" ;;
 		passage) inside passage.py "${MIB:-512}" ;;
 		recording) inside recording.py ;;
+		proxies)
+			ulimit -n "$(ulimit -Hn)"
+			inside proxies.py "${ROUNDS:-5}" "${MS:-500}"
+			;;
 		audit) "$BUILD/tests/audit_bench" ;;
 		export) export_rows ;;
 		tools) tools ;;
 		start) wants_start=1 ;;
-		*) echo "bench: there is no '$name'; there are policy, passage, recording, audit, export, tools and start" >&2; exit 2 ;;
+		*) echo "bench: there is no '$name'; there are policy, passage, recording, proxies, audit, export, tools and start" >&2; exit 2 ;;
 		esac
 	done
 	[ -n "$wants_start" ] || exit 0
