@@ -1,6 +1,7 @@
 /*
  * Attempts to leave a sandbox, one class of published escapes each: every one tries only what the escape needs first, and
- * takes back at once what it got. None of them harms the host when it succeeds.
+ * takes back at once what it got. What is reached may be the host's own (its network, its processes): so nothing is asked for that would
+ * change it.
  */
 #ifndef ECLUSA_TESTS_ESCAPE_PROBE_H
 #define ECLUSA_TESTS_ESCAPE_PROBE_H

@@ -85,8 +85,14 @@ static void ipc_objects(struct attempt *a)
 	attempt_call(a, "shmget", id);
 	if (id >= 0)
 		(void)shmctl(id, IPC_RMID, NULL);
-	attempt_call(a, "msgget", syscall(SYS_msgget, IPC_PRIVATE, 0));
-	attempt_call(a, "semget", syscall(SYS_semget, IPC_PRIVATE, 1, 0));
+	long messages = syscall(SYS_msgget, IPC_PRIVATE, 0600);
+	attempt_call(a, "msgget", messages);
+	if (messages >= 0)
+		(void)syscall(SYS_msgctl, messages, IPC_RMID, NULL);
+	long semaphores = syscall(SYS_semget, IPC_PRIVATE, 1, 0600);
+	attempt_call(a, "semget", semaphores);
+	if (semaphores >= 0)
+		(void)syscall(SYS_semctl, semaphores, 0, IPC_RMID, NULL);
 	long queue = syscall(SYS_mq_open, "escape", O_CREAT | O_RDWR | O_EXCL, 0600, NULL);
 	attempt_call(a, "mq_open", queue);
 	if (queue >= 0)

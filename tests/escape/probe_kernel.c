@@ -11,7 +11,6 @@
 #include <linux/perf_event.h>
 #include <linux/rtnetlink.h>
 #include <linux/userfaultfd.h>
-#include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -43,6 +42,7 @@ static void mount_calls(struct attempt *a)
 	attempt_call(a, "mount", r);
 	if (r == 0)
 		(void)umount2("/tmp/mounted", MNT_DETACH);
+	(void)rmdir("/tmp/mounted");
 	try_fd(a, "fsopen", syscall(SYS_fsopen, "tmpfs", 0));
 	try_fd(a, "open_tree", syscall(SYS_open_tree, AT_FDCWD, "/", 1 /* OPEN_TREE_CLONE */));
 	try_fd(a, "fspick", syscall(SYS_fspick, AT_FDCWD, "/", 0));
@@ -138,29 +138,41 @@ static int ask_route(int fd, void *request, uint32_t bytes)
 	return answer.head.nlmsg_type == NLMSG_ERROR ? answer.error.error : -EPROTO;
 }
 
-/* Links, addresses and settings of the network that the program is in. */
+/* An answer that a program without a right over its network does not get. */
+static void judge_answer(struct attempt *a, const char *what, int error)
+{
+	if (error == -EPERM || error == -EACCES)
+		attempt_refused(a, "%s: %s", what, strerrorname_np(-error));
+	else
+		attempt_reached(a, "%s: %s", what, error == 0 ? "worked" : "not refused");
+}
+
+/*
+ * Links, addresses and settings of the network that the program is in, which may be the host's: so what is asked for changes
+ * nothing. An address that is not there is removed, and a link that is not there gets another size of packets.
+ */
 static void network_changes(struct attempt *a)
 {
 	struct {
 		struct nlmsghdr head;
 		struct ifinfomsg link;
-	} down = {{0, RTM_NEWLINK, NLM_F_REQUEST | NLM_F_ACK, 1, 0},
-		{.ifi_index = 1, .ifi_change = IFF_UP}};
+		struct rtattr size;
+		uint32_t mtu;
+	} change = {{0, RTM_NEWLINK, NLM_F_REQUEST | NLM_F_ACK, 1, 0}, {.ifi_index = INT32_MAX},
+		{8, IFLA_MTU}, 1500};
 	struct {
 		struct nlmsghdr head;
 		struct ifaddrmsg address;
 		struct rtattr local;
 		uint8_t bytes[4];
-	} add = {{0, RTM_NEWADDR, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE, 2, 0},
-		{AF_INET, 32, 0, 0, 1}, {8, IFA_LOCAL}, {198, 18, 0, 1}};
+	} remove = {{0, RTM_DELADDR, NLM_F_REQUEST | NLM_F_ACK, 2, 0}, {AF_INET, 32, 0, 0, 1},
+		{8, IFA_LOCAL}, {192, 0, 2, 222}};
 	auto_fd fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	if (fd < 0) {
 		attempt_refused(a, "socket: %s", strerrorname_np(errno));
 	} else {
-		errno = -ask_route(fd, &add, sizeof(add));
-		attempt_call(a, "add an address", errno == 0 ? 0 : -1);
-		errno = -ask_route(fd, &down, sizeof(down));
-		attempt_call(a, "take lo down", errno == 0 ? 0 : -1);
+		judge_answer(a, "remove an address", ask_route(fd, &remove, sizeof(remove)));
+		judge_answer(a, "change a link", ask_route(fd, &change, sizeof(change)));
 	}
 	attempt_open(a, "/proc/sys/net/ipv4/ip_forward", O_WRONLY);
 	attempt_open(a, "/proc/sys/net/ipv4/conf/all/route_localnet", O_WRONLY);
@@ -314,6 +326,7 @@ static void argument_race(struct attempt *a)
 	}
 	racing = false;
 	(void)pthread_join(thread, NULL);
+	(void)rmdir("/tmp/raced");
 	if (worked > 0)
 		attempt_reached(a, "%d of %d calls worked", worked, ROUNDS);
 	else

@@ -55,12 +55,7 @@ static bool trace_one(struct attempt *a, pid_t pid)
 	char what[32];
 	(void)snprintf(what, sizeof(what), "seize %d", (int)pid);
 	long r = ptrace(PTRACE_SEIZE, pid, NULL, NULL);
-	attempt_call(a, what, r);
-	if (r == 0) {
-		(void)ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
-		(void)waitpid(pid, NULL, __WALL);
-		(void)ptrace(PTRACE_DETACH, pid, NULL, NULL);
-	}
+	attempt_call(a, what, r); /* it does not stop, and is let go at our end */
 	(void)snprintf(what, sizeof(what), "/proc/%d/mem", (int)pid);
 	attempt_open(a, what, O_RDONLY);
 	return !a->reached;
@@ -160,11 +155,14 @@ static void release_agent(struct attempt *a)
 	(void)mkdir("/tmp/groups", 0700); /* may be there */
 	static const char *const kinds[] = {"cgroup", "cgroup2"};
 	for (size_t i = 0; i < array_size(kinds); i++) {
-		long r = mount("none", "/tmp/groups", kinds[i], 0, i == 0 ? "memory" : NULL);
+		/* a hierarchy without a controller: nothing is taken from the host's */
+		long r = mount(
+			"none", "/tmp/groups", kinds[i], 0, i == 0 ? "none,name=escape" : NULL);
 		attempt_call(a, kinds[i], r);
 		if (r == 0)
 			(void)umount2("/tmp/groups", MNT_DETACH);
 	}
+	(void)rmdir("/tmp/groups");
 	attempt_open(a, "/sys/fs/cgroup/memory/release_agent", O_WRONLY);
 	attempt_open(a, "/sys/fs/cgroup/pids/release_agent", O_WRONLY);
 	attempt_open(a, "/sys/fs/cgroup/systemd/release_agent", O_WRONLY);
@@ -185,18 +183,20 @@ static void own_groups(struct attempt *a)
 	}
 }
 
-/* A core that the host's handler takes holds what the limit of memory does not count. It is written to the working folder. */
+/* A core that the host's handler takes holds what the limit of memory does not count. */
 static void core_dump(struct attempt *a)
 {
 	struct rlimit limit;
+	char folder[] = "/tmp/escape-core-XXXXXX";
 	int status = 0;
+	if (mkdtemp(folder) == NULL || chdir(folder) < 0)
+		attempt_refused(a, "no folder: %s", strerrorname_np(errno));
 	if (getrlimit(RLIMIT_CORE, &limit) == 0) {
 		limit.rlim_cur = limit.rlim_max;
 		(void)setrlimit(RLIMIT_CORE, &limit); /* as far as it goes */
 	}
 	pid_t pid = fork();
 	if (pid == 0) {
-		(void)chdir("/tmp"); /* nothing of the caller's is written over */
 		(void)kill(getpid(), SIGQUIT);
 		_exit(0);
 	}
@@ -207,7 +207,8 @@ static void core_dump(struct attempt *a)
 	else
 		attempt_refused(
 			a, "no core, the limit is %llu", (unsigned long long)limit.rlim_max);
-	(void)unlink("/tmp/core");
+	(void)unlink("core");
+	(void)rmdir(folder);
 }
 
 /* A process that goes on alone, under a name the driver looks for, with the streams open. */
