@@ -260,6 +260,11 @@ static void pack_text(struct packer *p, uint8_t number, struct slice text)
 	p->e->redactions += pack_words(f, slice_part(text, 0, RAW_BYTES_MAX), p->to);
 	p->e->cuts += cut_tail(p->to, head + TEXT_HEAD_BYTES, (size_t)f->limit >> p->pass);
 	size_t len = buf_len(p->to) - head - TEXT_HEAD_BYTES;
+	if (len ==
+		0) { /* all of it was redacted, without a mark: a host that is only user information */
+		buf_drop_end(p->to, TEXT_HEAD_BYTES);
+		return;
+	}
 	if (buf_reserve(p->to, 1, &room) < 0)
 		return; /* sticky in the buf */
 	*room = '\0';

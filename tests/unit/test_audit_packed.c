@@ -140,6 +140,20 @@ static void secrets_are_gone_before_the_ring(void **state)
 	buf_fini(&packed);
 }
 
+/** A host of user information alone: nothing is left of it, and the event is one all the same. */
+static void a_text_of_which_nothing_is_left_is_left_out(void **state)
+{
+	(void)state;
+	struct audit_event e = whole_event();
+	struct audit_unpacked read;
+	e.host = SLICE("user:topsecret@");
+	struct buf packed = packed_from(&e);
+	assert_int_equal(audit_event_unpack(buf_slice(&packed), &read), 0);
+	assert_int_equal(read.event.host.len, 0);
+	assert_int_equal(read.event.redactions, 1);
+	buf_fini(&packed);
+}
+
 /** Every text as long and as hostile as can be, within what a slot and what the ring takes. */
 static void the_largest_event_has_its_size(void **state)
 {
@@ -222,6 +236,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_packed_event_gives_the_line_that_it_gave),
 		cmocka_unit_test(secrets_are_gone_before_the_ring),
+		cmocka_unit_test(a_text_of_which_nothing_is_left_is_left_out),
 		cmocka_unit_test(the_largest_event_has_its_size),
 		cmocka_unit_test(what_no_worker_says_is_not_packed),
 		cmocka_unit_test(nonsense_is_refused_or_makes_a_line),

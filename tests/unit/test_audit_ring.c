@@ -93,6 +93,27 @@ static void slots_run_out_with_an_error_and_come_back(void **state)
 	rig_close(&rig);
 }
 
+/** Two take what they can, one after the other: each time something is left for the next. */
+static void one_sandbox_leaves_slots_for_others(void **state)
+{
+	(void)state;
+	struct audit_rig rig;
+	static char in[64];
+	unsigned held[3] = {0};
+	rig_open(&rig);
+	for (size_t i = 0; i < array_size(held); i++) {
+		while (audit_ring_has_room(rig.ring, held[i])) {
+			assert_true(audit_ring_open(rig.ring, numbered(in, 64, 1)) >= 0);
+			held[i]++;
+		}
+	}
+	unsigned usable = AUDIT_RING_SLOTS - 1;
+	assert_int_equal(held[0], usable * AUDIT_RING_SHARE / (AUDIT_RING_SHARE + 1) + 1);
+	assert_true(held[1] > 90 && held[2] > 5);
+	assert_true(audit_ring_has_room(rig.ring, 0));
+	rig_close(&rig);
+}
+
 static void a_full_ring_keeps_what_was_decided_and_counts_what_was_not(void **state)
 {
 	(void)state;
@@ -236,6 +257,7 @@ int main(void)
 		cmocka_unit_test(a_peeked_line_stays_until_advanced),
 		cmocka_unit_test(an_open_decision_is_there_until_it_is_finished),
 		cmocka_unit_test(slots_run_out_with_an_error_and_come_back),
+		cmocka_unit_test(one_sandbox_leaves_slots_for_others),
 		cmocka_unit_test(a_full_ring_keeps_what_was_decided_and_counts_what_was_not),
 		cmocka_unit_test(a_stalled_recorder_leaves_no_room),
 		cmocka_unit_test(a_sleeper_is_told_once),
