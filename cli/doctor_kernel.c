@@ -225,6 +225,6 @@ void doctor_overlay(struct doctor_finding *f)
 	else
 		doctor_warn(f, false, "modprobe overlay",
 			"no overlayfs in a user namespace (%s): folders of --in are looked through, and those "
-			"with a socket refused",
+			"with a socket refused; locks and events of /usr are the host's",
 			strerror(-r));
 }
