@@ -168,9 +168,13 @@ static bool is_fresh(const struct pooled *e, const struct flow *f)
 		uv_now(&f->worker->loop) - e->since_ms < e->worker->limits.pool_fresh_ms;
 }
 
-/** Judged for the rule that asks now. */
+/** Judged for the rule that asks now; for a new tunnel that was done with all addresses that it may have. */
 static bool is_admitted(const struct pooled *e, struct flow *f)
 {
+	for (size_t i = 0; f->admitted != NULL && i < f->admitted_count; i++) {
+		if (address_equal(&f->admitted[i].checked.address, &e->destination))
+			return true;
+	}
 	struct guard_target target = {.address = &e->destination, .port = e->port};
 	struct admitted_address admitted;
 	enum reason reason;

@@ -122,6 +122,8 @@ static enum flow_progress connected_plain(struct flow *f)
 /** A connection that waited is f's now, by f's rule. */
 static enum flow_progress reuse(struct flow *f)
 {
+	if (f->policy != f->worker->policy && flow_revoke(f))
+		return FLOW_AGAIN;   /* the policy changed since this was allowed */
 	if (!f->request_record.live) /* a new tunnel */
 		return f->scheme == POLICY_SCHEME_HTTP ? connected_plain(f)
 						       : flow_move(f, FLOW_LEAF);
@@ -154,6 +156,7 @@ enum flow_progress flow_connect(struct flow *f)
 {
 	bool request = f->request_record.live;
 	f->request_record.reused = false;
+	free(ptr_take(f->admitted)); /* of a request before */
 	if (f->policy != f->worker->policy && flow_revoke(f))
 		return FLOW_AGAIN; /* the policy changed since this was allowed */
 	if (request && !f->x.repeated && pool_take(f))
