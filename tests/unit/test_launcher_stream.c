@@ -48,6 +48,29 @@ static void a_capture_keeps_the_first_bytes_and_counts_the_rest(void **state)
 	}
 }
 
+/* A character that is not whole waits for its rest, as long as there may be one. */
+static void a_text_ends_with_a_whole_character(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *whole;
+	} cases[] = {{"abc", "abc"}, {"ab\xc3", "ab"}, {"\xe2\x82", ""}, {"a\xf0\x9f\x98", "a"},
+		{"a\xc3\xa9", "a\xc3\xa9"}, {"\xff", "\xff"}};
+	for (size_t i = 0; i < array_size(cases); i++) {
+		int ends[2];
+		struct stream s;
+		make_pipe(ends);
+		stream_init(&s, ends[0], -1, 100);
+		feed(&s, &ends[1], slice_of(cases[i].text));
+		assert_true(slice_equal(stream_text(&s), slice_of(cases[i].whole)));
+		fd_close(&ends[1]);
+		assert_int_equal(stream_read(&s), 0);
+		assert_true(slice_equal(stream_text(&s), slice_of(cases[i].text)));
+		stream_fini(&s);
+		fd_close(&ends[0]);
+	}
+}
+
 /* However much is there: the clocks are looked at between two turns. */
 static void one_turn_takes_one_chunk(void **state)
 {
@@ -169,6 +192,7 @@ int main(void)
 	(void)sigaction(SIGPIPE, &ignore, NULL); /* as the launcher does */
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_capture_keeps_the_first_bytes_and_counts_the_rest),
+		cmocka_unit_test(a_text_ends_with_a_whole_character),
 		cmocka_unit_test(one_turn_takes_one_chunk),
 		cmocka_unit_test(a_program_that_writes_past_the_limit_is_never_held_up),
 		cmocka_unit_test(passed_on_bytes_arrive_in_order_and_reading_waits_for_them),
