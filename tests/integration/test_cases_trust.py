@@ -76,7 +76,7 @@ def test_e01_the_table_of_variables_is_the_documented_one():
     with open(os.path.join(ROOT, "docs", "clients.md"), encoding="utf-8") as file:
         page = file.read()
     rows = re.search(r"\| variable \|.*?\n\n", page, re.S).group(0)
-    assert set(re.findall(r"`([A-Za-z_]+)`", "".join(line.split("|")[1] for line in rows.strip().splitlines()))) == set(shown)
+    assert set(re.findall(r"`([A-Za-z0-9_]+)`", "".join(line.split("|")[1] for line in rows.strip().splitlines()))) == set(shown)
 
 
 BUNDLE_SCRIPT = """
