@@ -38,7 +38,7 @@
 #define STREAM_BUFFER_BYTES   65536 /* decrypted bytes that wait in one direction of one connection */
 #define STREAM_READ_BYTES     16384 /* taken at once: one TLS record */
 #define FLOW_TURN_STEPS       32    /* steps of one flow before the others get their turn */
-#define LISTENER_TURN_ACCEPTS 64    /* connections accepted before the others get their turn */
+#define LISTENER_TURN_ACCEPTS 8     /* connections accepted before the others get their turn */
 #define LINGER_BYTES_MAX                                                                           \
 	262144               /* thrown away behind a refused request, so that its answer arrives */
 #define PIPE_BYTES    262144 /* asked for, of a pipe between two sockets */

@@ -8,6 +8,8 @@
 #   ROUNDS=5 of MS=500 milliseconds; ROWS=S1,S4 only these; needs root for the peers' own users.
 # audit: what an event costs a worker and the recorder, and verifying, beside sha256sum (audit_bench.c). How often a worker can have one: recording.
 # tools: reading a log of LINES=1000000 lines with eclusa audit tail, grep, export and stats (audit_tools.py).
+# gateway: a round trip to the proxy with 1 and with 1,000 sandboxes (gateway_bench.c).
+# fairness: requests of one sandbox beside 10,000 connections of another (gateway_bench.c).
 # export: eclusa-export to a receiver of syslog over TLS, to compare with a worker's requests of recording (export.py).
 # start: what it costs to start a sandbox for `true`, beside bare fork+exec, bwrap and crun, in one run.
 # Interleaved, so that other load falls on all alike: read the ratios. N=60 rounds, GAP_MS=0 between starts.
@@ -41,7 +43,7 @@ export_rows() {
 	rm -rf "$folder"
 }
 if [ -z "${BENCH_INSIDE:-}" ]; then
-	[ $# -gt 0 ] || set -- policy passage recording proxies audit export tools start
+	[ $# -gt 0 ] || set -- policy passage recording proxies audit export tools gateway fairness start
 	wants_start=
 	for name in "$@"; do
 		case $name in
@@ -55,8 +57,10 @@ if [ -z "${BENCH_INSIDE:-}" ]; then
 		audit) "$BUILD/tests/audit_bench" ;;
 		export) export_rows ;;
 		tools) tools ;;
+		gateway) "$BUILD/tests/gateway_bench" trip ;;
+		fairness) "$BUILD/tests/gateway_bench" fairness ;;
 		start) wants_start=1 ;;
-		*) echo "bench: there is no '$name'; there are policy, passage, recording, proxies, audit, export, tools and start" >&2; exit 2 ;;
+		*) echo "bench: there is no '$name'; there are policy, passage, recording, proxies, audit, export, tools, gateway, fairness and start" >&2; exit 2 ;;
 		esac
 	done
 	[ -n "$wants_start" ] || exit 0

@@ -46,6 +46,7 @@ struct lab_options {
 	uint16_t resolver_port; /* on 127.0.0.1; 0: none */
 	uint64_t expires_in_ms; /* of every rule, from the start; 0: never */
 	bool dns;               /* it answers questions, too */
+	int listener_fd;        /* borrowed: where it accepts; 0: a socket on 127.0.0.1 */
 };
 
 struct lab_world {
@@ -247,7 +248,8 @@ static inline void lab_begin(struct lab_world *w, const struct lab_options *o)
 	lab_keeper(w, keeper_ends);
 	assert_int_equal(channel_pair(super_ends), 0);
 	w->super_fd = super_ends[0];
-	auto_fd listener = lab_listener(&w->port);
+	auto_fd listener = o->listener_fd > 0 ? fcntl(o->listener_fd, F_DUPFD_CLOEXEC, 3)
+					      : lab_listener(&w->port);
 	lab_worker(w, o, super_ends[1], keeper_ends[0], listener);
 	fd_close(&super_ends[1]);
 	fd_close(&keeper_ends[0]);
