@@ -60,7 +60,7 @@ def test_who_what_went_in_and_what_came_out(lab, who):
     (request,) = [e for e in run.decisions() if e.get("http_request", {}).get("url", {}).get("path") == "/v1/x"]
     assert (ours(request)["has_query"], ours(request)["query_bytes"]) == (True, len(QUERY))
     (packets,) = by_code(run.events, "deny.address-private")
-    assert "dst_endpoint" not in packets
+    assert packets.get("dst_endpoint", {}).get("ip") in (None, "192.168.50.1")  # of a packet that was seen whole, if one was
     assert packets["message"].startswith("deny.address-private packets to private addresses")
 
 
