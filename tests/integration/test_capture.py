@@ -7,6 +7,7 @@ import pytest
 
 from lab.exchanges import END, SHUT, captured, response, send, tls, until
 from lab.oracles import Batch
+from lab.raw_peer import hello_bytes, with_ech
 from lab.raw_server import RawServers
 from lab.world import ORIGIN
 
@@ -113,6 +114,39 @@ def test_spliced_tls_shows_the_origins_own_certificate(admitted):
     assert b"HTTP/1.1 200 OK" in admitted["splice"].received, "C" + admitted.explain("splice")
     event, = admitted.run.tunnels(admitted["splice"].port)
     assert (event["status_code"], event["unmapped"]["eclusa"]["tls_mode"]) == ("allow.splice", "splice"), "L"
+
+
+def split_hello(name, size):
+    """In records of @size bytes, and each of their bytes in a segment of its own as far as the kernel lets it."""
+    message = hello_bytes(name, "3")[5:]
+    records = b"".join(b"\x16\x03\x01" + len(part).to_bytes(2, "big") + part
+                       for part in (message[at:at + size] for at in range(0, len(message), size)))
+    return [send(records[at:at + 7]) for at in range(0, len(records), 7)]
+
+
+# Hellos as bytes: what the answer begins with, and what the log says.
+HELLOS = {
+    "inspect-split": ("allowed.test", split_hello("allowed.test", 40), b"\x16", "allow.rule"),
+    "inspect-ech": ("allowed.test", [send(with_ech(hello_bytes("allowed.test", "3")))], b"\x16", "allow.rule"),
+    "splice-split": ("spliced.test", split_hello("spliced.test", 40), b"\x16", "allow.splice"),
+    "splice-ech": ("spliced.test", [send(with_ech(hello_bytes("spliced.test", "3")))], b"\x15\x03\x03\x00\x02\x02\x31", "deny.ech"),
+    "splice-split-elsewhere": ("spliced.test", split_hello("allowed.test", 40), b"\x15\x03\x03\x00\x02\x02\x70", "deny.address-mismatch"),
+    "inspect-split-elsewhere": ("allowed.test", split_hello("denied.test", 40), b"\x15\x03", "deny.address-mismatch"),
+}
+
+
+@pytest.fixture(scope="module")
+def hellos(lab, world, who):
+    visits = [captured(name, case[0], 443, *case[1], until(case[2]), SHUT) for name, case in HELLOS.items()]
+    return Batch(lab, visits, policy=lab.capture, user=who)
+
+
+@pytest.mark.parametrize("case", HELLOS)
+def test_a_hello_is_read_in_whatever_pieces_it_comes(hellos, case):
+    _, _, answer, reason = HELLOS[case]
+    assert hellos[case].received.startswith(answer), "C" + hellos.explain(case)
+    events = hellos.run.decisions(hellos[case].port) + hellos.run.tunnels(hellos[case].port)
+    assert [e["status_code"] for e in events] == [reason], "L" + hellos.explain(case)
 
 
 # host, port, steps, reason; how the client sees it: a status, "alert", or "reset"
