@@ -42,8 +42,7 @@ static void write_ring(const struct alone *a, struct buf *to)
 	write_gauge(to, "eclusa_proxy_audit_ring_size_bytes", "Room for them.", AUDIT_RING_BYTES);
 	write_gauge(to, "eclusa_proxy_audit_open_decisions",
 		"Requests and tunnels that were decided and are not over.", ring.open);
-	write_gauge(
-		to, "eclusa_proxy_audit_open_decisions_limit", "Room for them.", ring.slots);
+	write_gauge(to, "eclusa_proxy_audit_open_decisions_limit", "Room for them.", ring.slots);
 	write_gauge(to, "eclusa_proxy_audit_stalled",
 		"1 while the log can't be written and requests are denied.", ring.stalled);
 	write_gauge(to, "eclusa_proxy_audit_lost_events",
