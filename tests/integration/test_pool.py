@@ -134,6 +134,19 @@ def test_the_guard_is_asked_again(lab, alone):
     assert event["action_id"] == 2
 
 
+def test_the_guard_is_asked_for_the_rule_that_takes_it(lab, alone):
+    """A tunnel whose connection was lent asks for something, by a rule that does not open the address of the one that it could have."""
+    world = World(lab)
+    with Client(alone) as first, Client(alone) as second:
+        assert first.tunnel("twice.test").get("twice.test", "/opened/3")[0] == 200
+        assert get(alone, "m.wild.test", "/while") == 200  # takes longer than a millisecond
+        assert second.tunnel("twice.test").get("twice.test", "/opened/4")[0] == 200
+        assert get(alone, "m.wild.test", "/while") == 200
+        assert first.get("twice.test", "/public/2")[0] == 403  # C
+    assert "/public/2" not in sum(world.targets, [])  # U
+    assert alone.wait_event("deny.address-private", "/public/2")[0]["action_id"] == 2  # L
+
+
 def close_after(lab, path):
     """The origin answers, and ends the connection without a word of that."""
     def act(_request, connection):
