@@ -9,8 +9,8 @@ import subprocess
 
 import pytest
 
+from lab.box import PYTHON
 from lab.eclusa import ROOT, program, read_audit
-from test_sandbox import PYTHON, box, root_box  # noqa: F401, fixtures
 
 CALL = "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
 
