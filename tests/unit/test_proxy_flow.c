@@ -221,6 +221,59 @@ static void a_request_in_a_tunnel_reaches_the_origin_anew(void **state)
 	assert_says(lines, "\"uid\":\"sb-test\"");
 }
 
+/** A second sandbox of the same worker, at 127.0.0.2. */
+static void second_sandbox(struct fixture *f)
+{
+	struct message_sandbox m = {.header.kind = MESSAGE_SANDBOX_ADD,
+		.sandbox_id = "sb-other",
+		.address = {4, {127, 0, 0, 2}}};
+	struct message_sandbox added;
+	assert_int_equal(channel_send(f->world.super_fd, &m, sizeof(m), NULL, 0), 0);
+	assert_int_equal(
+		channel_receive_until(f->world.super_fd, clock_monotonic_ns() + LAB_WAIT_NS, &added,
+			sizeof(added), NULL, 0, NULL),
+		(int)sizeof(added));
+	assert_int_equal(added.header.kind, MESSAGE_SANDBOX_ADDED);
+}
+
+/** A whole connection of 127.0.0.@last with one plain request. */
+static void plain_ask_from(struct fixture *f, uint32_t last)
+{
+	struct sockaddr_in from = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000000 | last)};
+	struct sockaddr_in to = {.sin_family = AF_INET,
+		.sin_port = htons(f->world.port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	char text[256];
+	auto_fd fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof(from)), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	(void)snprintf(text, sizeof(text),
+		"GET http://origin.test:%u/ HTTP/1.1\r\nHost: origin.test:%u\r\nConnection: close\r\n\r\n",
+		f->plain.port, f->plain.port);
+	assert_int_equal(file_write_all(fd, slice_of(text)), 0);
+	(void)lab_drain(fd, f->answer, ANSWER_BYTES);
+	assert_says(f->answer, "HTTP/1.1 200 OK\r\n");
+}
+
+static void no_sandbox_gets_the_connection_of_another(void **state)
+{
+	struct fixture *f = *state;
+	world_start(f, NULL, NULL);
+	second_sandbox(f);
+	plain_ask_from(f, 1);
+	plain_ask_from(f, 1);
+	assert_int_equal(count_of(origin_heard(&f->plain), "<connection>"), 1);
+	plain_ask_from(f, 2);
+	assert_int_equal(count_of(origin_heard(&f->plain), "<connection>"), 2);
+	plain_ask_from(f, 2);
+	plain_ask_from(f, 1);
+	assert_int_equal(count_of(origin_heard(&f->plain), "<connection>"), 2);
+	const char *lines = lab_recorded(&f->world);
+	assert_recorded(lines, "allow.rule", 5);
+	assert_int_equal(count_of(lines, "\"upstream_reused\":true"), 3);
+}
+
 static void a_request_for_another_host_ends_the_tunnel(void **state)
 {
 	struct fixture *f = *state;
@@ -714,6 +767,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		FLOW_TEST(a_request_in_a_tunnel_reaches_the_origin_anew),
 		FLOW_TEST(a_request_for_another_host_ends_the_tunnel),
+		FLOW_TEST(no_sandbox_gets_the_connection_of_another),
 		FLOW_TEST(what_policy_refuses_is_explained_and_ends_the_connection),
 		FLOW_TEST(refusals_on_the_explicit_port_come_once_and_close),
 		FLOW_TEST(sni_of_another_host_gets_an_alert_and_no_upstream),
