@@ -10,10 +10,10 @@ import subprocess
 
 import pytest
 
+from clients.packages import tarball_of_module, wheel_of_package
 from lab.eclusa import program, run_eclusa
 from lab.origin import answer
 from lab.world import ORIGIN, PUBLIC
-from test_clients import tarball, wheel
 from test_replay import event
 
 INDEX, REGISTRY = "index.test", "registry.test"
@@ -36,7 +36,7 @@ def services(lab):
     """An index and a registry at public addresses, as real ones are. Names of modules are scoped: a path with an encoded slash."""
     for name in (INDEX, REGISTRY, "allowed.test", "upload.test"):
         lab.dns.zone[name] = [PUBLIC]
-    package, module = wheel(), tarball()
+    package, module = wheel_of_package(), tarball_of_module()
     digest = hashlib.sha256(package).hexdigest()
     page = f'<!DOCTYPE html><a href="/files/labpackage-1.0-py3-none-any.whl#sha256={digest}">labpackage</a>'.encode()
     lab.origin.on("/simple/labpackage/", answer("200 OK", page, ["Content-Type: text/html"]))
