@@ -7,6 +7,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/json.h"
+#include "common/upstream.h"
 #include "sandbox-launcher/trust_places.h"
 #include "sandbox-launcher/variables.h"
 
@@ -23,7 +24,7 @@ enum env_format { ENV_SHELL, ENV_JSON, ENV_DOTENV };
 /* A command line, taken apart. */
 struct env_words {
 	enum env_format format;
-	const char *proxy, *ca, *proxy_env;
+	const char *proxy, *ca, *dir, *proxy_env;
 	bool help;
 };
 
@@ -38,7 +39,7 @@ static void print_help(void)
 {
 	(void)puts(
 		"usage: eclusa env [--shell | --json | --dotenv] [--proxy-env on|off]\n"
-		"       eclusa env [--shell | --json | --dotenv] [--proxy URL] [--ca FILE]\n"
+		"       eclusa env [--shell | --json | --dotenv] [--proxy URL] [--ca FILE [--dir DIR]]\n"
 		"\n"
 		"Prints the variables that tell clients of the proxy, and of the roots that they are to trust:\n"
 		"those of a sandbox, or those for a proxy that runs alone.\n"
@@ -49,6 +50,7 @@ static void print_help(void)
 		"  --proxy-env on|off  off: only those about roots, as eclusa run --proxy-env off\n"
 		"  --proxy URL         of a proxy that runs alone\n"
 		"  --ca FILE           its certificate, or a bundle of roots with it, in PEM\n"
+		"  --dir DIR           make the files there that clients need: bundle, Java's store, Chromium's database\n"
 		"  --help              this text\n"
 		"\n"
 		"exit 0: printed; 1: it can't be; 2: wrong usage");
@@ -68,7 +70,8 @@ static int take_value(struct env_words *w, const char *name, const char *value)
 	const struct {
 		const char *name;
 		const char **where;
-	} values[] = {{"--proxy", &w->proxy}, {"--ca", &w->ca}, {"--proxy-env", &w->proxy_env}};
+	} values[] = {{"--proxy", &w->proxy}, {"--ca", &w->ca}, {"--dir", &w->dir},
+		{"--proxy-env", &w->proxy_env}};
 	for (size_t i = 0; i < array_size(values); i++) {
 		if (strcmp(name, values[i].name) != 0)
 			continue;
@@ -104,6 +107,8 @@ static int check_words(const struct env_words *w)
 		return usage("--proxy-env: neither on nor off: ", w->proxy_env);
 	if (w->proxy_env != NULL && (w->proxy != NULL || w->ca != NULL))
 		return usage("--proxy-env is about a sandbox: leave out --proxy instead", "");
+	if (w->dir != NULL && w->ca == NULL)
+		return usage("--dir needs --ca: ", w->dir);
 	if (w->proxy != NULL && variables_check_proxy(w->proxy, &why) < 0)
 		return usage("--proxy: ", why.text);
 	return 0;
@@ -197,36 +202,85 @@ static int write_all(
 	return r;
 }
 
-/* The absolute path of a file with certificates. @return NULL: it is none, @why says so. */
-static char *find_bundle(const char *path, struct failure *why)
+/* Paths of what clients read, absolute. Owned. */
+struct env_files {
+	char *bundle, *java_store;
+};
+
+static int read_authority(const char *path, struct buf *to, struct failure *why)
 {
-	static const char mark[] = "-----BEGIN CERTIFICATE-----";
-	struct buf text;
-	buf_init(&text, 2 * TRUST_BUNDLE_MAX);
-	int r = file_read(AT_FDCWD, path, TRUST_BUNDLE_MAX, &text);
-	struct slice read = buf_slice(&text);
-	bool found = r == 0 && read.len > 0 &&
-		memmem(read.ptr, read.len, mark, sizeof(mark) - 1) != NULL;
-	buf_fini(&text);
-	char *absolute = r < 0 ? NULL : realpath(path, NULL);
-	if (r == 0 && absolute == NULL)
-		r = -errno;
-	if (r < 0) {
-		(void)failure_errno(why, r, "--ca %s", path);
-		return NULL;
+	int r = file_read(AT_FDCWD, path, TRUST_BUNDLE_MAX, to);
+	if (r < 0)
+		return failure_errno(why, r, "--ca %s", path);
+	return upstream_has_certificate(buf_slice(to))
+		? 0
+		: failure_set(why, -EINVAL, "--ca %s: no certificate in PEM", path);
+}
+
+/* @name in the folder @dir, which is made if need be. @ret: its absolute path if not NULL. */
+static int write_one(
+	const char *dir, const char *name, struct slice content, char **ret, struct failure *why)
+{
+	auto_free char *path = NULL;
+	if (asprintf(&path, "%s/%s", dir, name) < 0) {
+		path = NULL;
+		return failure_set(why, -ENOMEM, "out of memory");
 	}
-	if (!found) {
-		(void)failure_set(why, -EINVAL, "--ca %s: no certificate in PEM", path);
-		free(absolute);
-		return NULL;
+	int r = file_make_dirs(dir, 0755);
+	if (r == 0)
+		r = file_replace(path, content, 0644);
+	if (r == 0 && ret != NULL) {
+		*ret = realpath(path, NULL);
+		r = *ret == NULL ? -errno : 0;
 	}
-	return absolute;
+	return r < 0 ? failure_errno(why, r, "--dir: %s", path) : 0;
+}
+
+static int write_files(
+	const char *dir, struct slice ca_pem, struct env_files *ret, struct failure *why)
+{
+	struct trust_files files;
+	auto_free char *database = NULL;
+	trust_files_init(&files);
+	int r = trust_files_begin(&files, why);
+	if (r == 0)
+		r = trust_files_finish(&files, ca_pem, why);
+	if (r == 0)
+		r = write_one(dir, "ca-bundle.pem", buf_slice(&files.bundle), &ret->bundle, why);
+	if (r == 0)
+		r = write_one(dir, "java.p12", buf_slice(&files.java), &ret->java_store, why);
+	if (r == 0 && asprintf(&database, "%s/nssdb", dir) < 0) {
+		database = NULL;
+		r = failure_set(why, -ENOMEM, "out of memory");
+	}
+	if (r == 0)
+		r = write_one(database, "cert9.db", buf_slice(&files.nss), NULL, why);
+	trust_files_fini(&files);
+	return r;
+}
+
+/* The file that was named, or files made of it. */
+static int find_files(const struct env_words *w, struct env_files *ret, struct failure *why)
+{
+	struct buf ca;
+	if (w->ca == NULL)
+		return 0;
+	buf_init(&ca, 2 * TRUST_BUNDLE_MAX);
+	int r = read_authority(w->ca, &ca, why);
+	if (r == 0 && w->dir != NULL) {
+		r = write_files(w->dir, buf_slice(&ca), ret, why);
+	} else if (r == 0) {
+		ret->bundle = realpath(w->ca, NULL);
+		r = ret->bundle == NULL ? failure_errno(why, -errno, "--ca %s", w->ca) : 0;
+	}
+	buf_fini(&ca);
+	return r;
 }
 
 static int print_variables(const struct env_words *w, struct failure *why)
 {
-	auto_free char *bundle = NULL;
-	struct variables_places places = {0};
+	struct env_files files = {0};
+	struct variables_places places = {w->proxy, NULL, NULL};
 	if (w->proxy == NULL && w->ca == NULL) {
 		bool off = w->proxy_env != NULL && strcmp(w->proxy_env, "off") == 0;
 		places.proxy = off ? NULL : VARIABLES_SANDBOX_PROXY;
@@ -234,14 +288,14 @@ static int print_variables(const struct env_words *w, struct failure *why)
 		places.java_store = TRUST_JAVA_PATH;
 		return write_all(&places, w->format, why);
 	}
-	if (w->ca != NULL) {
-		bundle = find_bundle(w->ca, why);
-		if (bundle == NULL)
-			return -EINVAL;
-	}
-	places.proxy = w->proxy;
-	places.bundle = bundle;
-	return write_all(&places, w->format, why);
+	int r = find_files(w, &files, why);
+	places.bundle = files.bundle;
+	places.java_store = files.java_store;
+	if (r == 0)
+		r = write_all(&places, w->format, why);
+	free(files.bundle);
+	free(files.java_store);
+	return r;
 }
 
 int command_env(int argc, char **argv)

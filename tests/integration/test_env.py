@@ -1,5 +1,7 @@
 """`eclusa env`: the same variables as in a sandbox, in each form, and those for a proxy that runs alone."""
 import json
+import sqlite3
+import ssl
 import subprocess
 
 import pytest
@@ -64,12 +66,34 @@ def test_only_what_is_there_is_told(tmp_path):
     assert "SSL_CERT_FILE" in roots and not [name for name in roots if "PROXY" in name.upper()]
 
 
-def test_wrong_words_say_what_is_wrong(tmp_path):
+def test_files_are_made_for_clients_of_a_proxy_that_runs_alone(lab, tmp_path):
+    """What is made holds the system's roots and the authority, and a client that obeys the variables trusts both."""
+    to = tmp_path / "made" / "here"
+    for _ in range(2):  # the second time over the first
+        shown = json.loads(printed("--json", "--ca", lab.certificates.ca_file, "--dir", str(to)))
+    assert shown["SSL_CERT_FILE"] == str(to / "ca-bundle.pem") and f"trustStore={to}/java.p12 " in shown["JAVA_TOOL_OPTIONS"]
+    bundle = (to / "ca-bundle.pem").read_text()
+    with open(lab.certificates.ca_file, encoding="utf-8") as file:
+        authority = file.read()
+    with open("/etc/ssl/certs/ca-certificates.crt", encoding="utf-8") as file:
+        assert bundle.startswith(file.read()) and bundle.endswith(authority)
+    database = sqlite3.connect(to / "nssdb" / "cert9.db")
+    assert database.execute("select a11 from nssPublic where a11 is not null").fetchone()[0] == ssl.PEM_cert_to_DER_cert(
+        "-----BEGIN" + authority.split("-----BEGIN")[1])
+    store = subprocess.run(["openssl", "pkcs12", "-in", to / "java.p12", "-nokeys", "-passin", "pass:", "-nomacver"], capture_output=True,
+                           check=True, timeout=30)
+    assert store.stdout.count(b"-----BEGIN CERTIFICATE-----") == bundle.count("-----BEGIN CERTIFICATE-----")
+
+
+def test_wrong_words_say_what_is_wrong(lab, tmp_path):
     (tmp_path / "none.pem").write_text("-----BEGIN PRIVATE KEY-----\n")
+    with open(lab.certificates.ca_file, encoding="utf-8") as file:
+        (tmp_path / "good.pem").write_text(file.read())
     for words, status, text in [
         (("--proxy", "socks5://a:1"), 2, "such as http://"), (("--proxy",), 2, "a value is missing"), (("-x",), 2, "not an option"),
         (("--proxy-env", "yes"), 2, "neither on nor off"), (("--proxy-env", "on", "--proxy", "http://a:1"), 2, "sandbox"),
-        (("--ca", "a", "--ca", "b"), 2, "twice"), (("--ca", str(tmp_path / "absent")), 1, "No such file"),
+        (("--ca", "a", "--ca", "b"), 2, "twice"), (("--dir", "a"), 2, "--dir needs --ca"),
+        (("--ca", str(tmp_path / "good.pem"), "--dir", "/proc/none"), 1, "--dir"), (("--ca", str(tmp_path / "absent")), 1, "No such file"),
         (("--ca", str(tmp_path / "none.pem")), 1, "no certificate"),
     ]:
         done = env(*words)
