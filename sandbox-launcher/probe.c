@@ -65,7 +65,7 @@ bool probe_cgroup(const struct cgroup *g)
 
 static bool namespaces_differ(const struct probe_outside *outside)
 {
-	ino_t own[PROBE_NAMESPACES];
+	ino_t own[PROBE_NAMESPACES] = {0};
 	bool differ = read_namespaces(own) == 0;
 	for (size_t i = 0; i < PROBE_NAMESPACES && differ; i++)
 		differ = own[i] != outside->namespaces[i];

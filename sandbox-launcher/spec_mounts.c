@@ -10,8 +10,8 @@ static const char *const RESERVED[] = {"/proc", "/dev", "/out", "/sys"};
 
 static bool is_at_or_below(struct slice path, struct slice folder)
 {
-	return slice_starts(path, folder) &&
-		(path.len == folder.len || path.ptr[folder.len] == '/');
+	struct slice rest = slice_part(path, folder.len, path.len);
+	return slice_starts(path, folder) && (rest.len == 0 || slice_starts(rest, SLICE("/")));
 }
 
 /* Normal form: "/a/b". A name in the root that begins with a dot is what the launcher works with. */
