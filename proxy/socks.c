@@ -1,6 +1,7 @@
 /* See socks.h. */
 #include "proxy/socks.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define METHOD_NONE   0x00
@@ -40,6 +41,7 @@ static void address_text(struct slice bytes, struct socks_request *r)
 {
 	char text[ADDRESS_TEXT_BYTES];
 	struct address a = {.family = bytes.len == 4 ? 4 : 6};
+	assert(bytes.ptr != NULL && bytes.len <= sizeof(a.bytes)); /* parts of a whole message */
 	memcpy(a.bytes, bytes.ptr, bytes.len);
 	bool six = a.family == 6;
 	(void)snprintf(r->text, sizeof(r->text), six ? "[%s]" : "%s", address_format(&a, text));

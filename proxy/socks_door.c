@@ -41,7 +41,8 @@ static enum flow_progress refuse_malformed(struct flow *f, enum socks_reply repl
 enum flow_progress flow_socks_begin(struct flow *f)
 {
 	struct stream *c = f->client;
-	bool old = buf_slice(&c->in).ptr[0] == SOCKS_VERSION_4;
+	struct slice in = buf_slice(&c->in);
+	bool old = in.len > 0 && in.ptr[0] == SOCKS_VERSION_4;
 	f->door = FLOW_DOOR_SOCKS;
 	if (old) {
 		stream_take(c, c->peeked);
