@@ -67,7 +67,7 @@ static int open_folder(const char *path, const char **ret_name)
 
 int alias_place(const char *path, const char *of)
 {
-	const char *name;
+	const char *name = path;
 	auto_fd place = open_inside(path, 0);
 	if (place >= 0)
 		return cover(place, of);

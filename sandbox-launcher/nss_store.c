@@ -125,14 +125,14 @@ int nss_store_write(struct slice der, struct buf *to)
 	struct certificate_names names;
 	struct sqlite_page table, rows;
 	uint8_t hash[DIGEST_SHA1_BYTES];
-	char *room;
+	char *room = NULL;
 	int r = certificate_read(der, &names);
 	if (r == 0)
 		r = digest_sha1(der, hash);
 	if (r == 0)
 		r = buf_reserve(to, NSS_STORE_BYTES, &room);
-	if (r < 0)
-		return r;
+	if (r < 0 || room == NULL)
+		return r < 0 ? r : -ENOMEM;
 	const struct slice id = {(const char *)hash, sizeof(hash)};
 	sqlite_page_init(&table, room, true, NSS_STORE_BYTES / SQLITE_PAGE_BYTES);
 	sqlite_page_init(&rows, room + SQLITE_PAGE_BYTES, false, 0);

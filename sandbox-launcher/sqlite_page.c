@@ -103,7 +103,7 @@ static void write_cell(struct buf *cell, struct buf *types, uint32_t id,
 static int place_cell(struct sqlite_page *p, struct slice cell)
 {
 	size_t offsets = p->header + PAGE_HEADER + POINTER * p->rows;
-	if (cell.len > p->content || p->content - cell.len < offsets + POINTER)
+	if (cell.ptr == NULL || cell.len > p->content || p->content - cell.len < offsets + POINTER)
 		return -E2BIG;
 	p->content -= cell.len;
 	p->rows++;

@@ -66,6 +66,8 @@ static bool split_proxy(const char *url, struct slice *ret_host, struct slice *r
 	rest = slice_part(rest, strlen("http://"), rest.len);
 	if (slice_ends(rest, SLICE("/")))
 		rest.len--;
+	if (rest.ptr == NULL)
+		return false;
 	size_t colon = rest.len;
 	while (colon > 0 && rest.ptr[colon - 1] != ':')
 		colon--;
@@ -74,7 +76,7 @@ static bool split_proxy(const char *url, struct slice *ret_host, struct slice *r
 	*ret_host = slice_part(rest, 0, colon - 1);
 	*ret_port = slice_part(rest, colon, rest.len);
 	bool bracketed = slice_starts(*ret_host, SLICE("[")) && slice_ends(*ret_host, SLICE("]"));
-	for (size_t i = 0; i < ret_host->len; i++) {
+	for (size_t i = 0; ret_host->ptr != NULL && i < ret_host->len; i++) {
 		char c = ascii_lower(ret_host->ptr[i]);
 		bool name = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
 			c == '.' || c == '_';
