@@ -90,6 +90,13 @@ def test_requests_of_clients_that_know_no_proxy_are_judged(admitted, case):
     assert [t["unmapped"]["eclusa"].get("tls_mode") for t in tunnels] == (["inspect"] if "tls" in case else []), "L"
 
 
+def test_question_connection_and_request_have_one_id(admitted):
+    port = admitted["tls-wild"].port
+    question = [e for e in admitted.run.events if e["class_uid"] == 4003 and e["query"]["hostname"] == "a.wild.test"]
+    ids = {e["metadata"]["correlation_uid"] for e in question[:1] + admitted.events("tls-wild") + admitted.run.tunnels(port)}
+    assert len(question) >= 1 and len(ids) == 1, "L" + admitted.explain("tls-wild")
+
+
 def test_each_admitted_request_left_once_and_under_its_name(admitted):
     sent = sorted((r.host, r.target) for r in admitted.requests)
     assert ("allowed.test", "/tls") in sent and (ORIGIN, "/literal") in sent and ("allowed.test", "/absolute") in sent, "U"
