@@ -156,7 +156,7 @@ void flow_adopt(struct flow *f);
 /**
  * Ask the policy in force whether what the flow does may go on; if it may not, end it: refused if nothing was answered
  * yet, else cut. What passes unread can last for long: it goes on within the limits that it has now. @return whether a next step is
- * due: it was ended, or passes bytes within other limits.
+ * due: it was ended, passes bytes within other limits, or dials anew.
  */
 bool flow_revoke(struct flow *f);
 

@@ -1,6 +1,6 @@
 /*
  * A new policy, or a rule that has expired, and the flows that were allowed before: each is asked about again, with the question that it keeps, and
- * with the address that it reached. What the new one allows finishes under the old verdict; only bytes that pass unread get the
+ * with the addresses that it reached or may dial yet. What the new one allows finishes under the old verdict; only bytes that pass unread get the
  * new one's limits, since nothing else ends them. See flow_state.h.
  */
 #include "proxy/flow_state.h"
@@ -38,23 +38,48 @@ static enum policy_transport transport_of(const struct flow *f)
 	return f->tunnel && f->rule != NULL ? f->rule->transport : POLICY_INSPECT;
 }
 
-static bool opens(struct flow *f, const struct rule *rule)
+static bool opens(struct flow *f, const struct rule *rule, const struct address *a)
 {
-	struct guard_target target = {.address = &f->destination, .port = f->port};
+	struct guard_target target = {.address = a, .port = f->port};
 	struct admitted_address admitted;
 	enum reason reason;
 	return rule != NULL &&
 		guard_admit(&f->worker->guard, rule, &target, &admitted, &reason) == GUARD_ADMITTED;
 }
 
-/** Whether the address that is connected may be kept: by this rule, or by any other that the tunnel may use. */
+/** Whether an address may be kept: by this rule, or by any other that the tunnel may use. */
+static bool may_keep(struct flow *f, const struct policy_question *q, const struct rule *rule,
+	const struct address *a)
+{
+	return opens(f, rule, a) ||
+		(!f->request_record.live &&
+			opens(f, policy_rule_opening(f->sandbox->profile, q, a), a));
+}
+
+/** Those that were admitted and may not be kept are not dialled anymore: what tries them begins anew. @return whether any is left. */
+static bool keep_admitted(struct flow *f, const struct policy_question *q, const struct rule *rule)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < f->admitted_count; i++) {
+		if (may_keep(f, q, rule, &f->admitted[i].checked.address))
+			f->admitted[kept++] = f->admitted[i];
+	}
+	if (kept < f->admitted_count) {
+		f->via_turn = 0;
+		if (!flow_has_via(f))
+			dial_free(ptr_take(f->dial));
+	}
+	f->admitted_count = kept;
+	return kept > 0;
+}
+
+/** Of the address that is connected, and of those that may be. */
 static bool address_allowed(
 	struct flow *f, const struct policy_question *q, const struct rule *rule)
 {
-	if (f->upstream == NULL || opens(f, rule))
-		return true;
-	return !f->request_record.live &&
-		opens(f, policy_rule_opening(f->sandbox->profile, q, &f->destination));
+	if (f->admitted != NULL && !keep_admitted(f, q, rule))
+		return false;
+	return f->upstream == NULL || may_keep(f, q, rule, &f->destination);
 }
 
 /** @return whether it may go on; if not, why, in @ret. */
@@ -91,7 +116,7 @@ static bool can_answer(const struct flow *f)
 		(f->state == FLOW_DIAL && f->transport == POLICY_TCP);
 }
 
-/** What was allowed goes on. @return whether a next step is due. */
+/** What was allowed goes on. @return whether a next step is due: bytes pass within other limits, or others are dialled. */
 static bool keep(struct flow *f, const struct rule *rule)
 {
 	bool passes = f->state == FLOW_PASSAGE || f->state == FLOW_SPLICE_ANSWER;
@@ -102,7 +127,7 @@ static bool keep(struct flow *f, const struct rule *rule)
 		flow_adopt(f);
 		f->rule = rule;
 	}
-	return passes;
+	return passes || (f->state == FLOW_DIAL && f->dial == NULL && f->admitted != NULL);
 }
 
 bool flow_revoke(struct flow *f)

@@ -259,14 +259,14 @@ enum flow_progress flow_step_dial(struct flow *f)
 		if (f->dial == NULL)
 			return fail(f, REASON_ERROR_INTERNAL, NULL, "out of memory");
 		dial_notify(f->dial, flow_run, f);
-		if (!flow_has_via(f))
-			free(ptr_take(f->admitted));
 	}
 	enum dial_status status = dial_result(f->dial, &address, &error);
 	if (status == DIAL_WAIT)
 		return FLOW_WAIT;
-	if (!flow_has_via(f))
+	if (!flow_has_via(f)) {
 		f->destination = address;
+		free(ptr_take(f->admitted));
+	}
 	f->destination_rule = NULL; /* asked again for the request */
 	int fd = dial_take(f->dial);
 	dial_free(ptr_take(f->dial));

@@ -18,7 +18,7 @@ from lab.alone import PROFILE, Alone, Client, Held, allow, fetch, policy
 from lab.eclusa import is_sanitized, program
 from lab.events import wait_until
 from lab.raw_server import RawServers
-from lab.world import ORIGIN
+from lab.world import ORIGIN, PUBLIC
 
 WIDE = allow("allowed.test:80,443 GET,POST /** req-body=1m id=wide")
 NARROW = allow("allowed.test:80,443 GET /other/** id=narrow")
@@ -387,6 +387,35 @@ def test_a_name_that_is_being_looked_up_is_dialled_by_the_new_policy(lab, machin
     assert alone.end() == 0
     assert not lab.origin.connections.since(mark), "U"
     assert len(alone.events("deny.revoked")) == 1, "L"
+
+
+@pytest.mark.parametrize("door", ["connect", "socks"])
+@pytest.mark.parametrize("left", [[PUBLIC], []], ids=["one-left", "none-left"])
+def test_an_address_that_was_admitted_and_not_dialled_yet_is_judged_anew(lab, machine, left, door):
+    """The tunnel is open, its client has said nothing yet: the change comes between look-up and dial."""
+    lab.dns.zone["two.test"] = [ORIGIN, *left]
+    alone = Alone(lab, machine, policy(f"allow two.test:80 GET /** addr=public,{ORIGIN}/32"))
+    mark = lab.origin.connections.mark()
+    with Client(alone) as client:
+        if door == "connect":
+            client.send("CONNECT two.test:80 HTTP/1.1\r\nHost: two.test:80\r\n\r\n")
+            assert client.head()[0] == 200
+        else:
+            client.send(b"\5\1\0\5\1\0\3\x08two.test\0\x50")
+            assert client.take(4) == b"\5\0\5\0" and client.take(8)
+        alone.load("allow two.test:80 GET /**")
+        with contextlib.suppress(ConnectionError):  # it may be cut already
+            client.send("GET /now HTTP/1.1\r\nHost: two.test\r\n\r\n")
+        if left:
+            assert client.answer()[0] == 200, "C"
+        else:
+            assert client.ended() in ("eof", "reset"), "C"
+    assert alone.end() == 0
+    assert [c.local[0] for c in lab.origin.connections.since(mark)] == left, "U"
+    revoked = alone.events("deny.revoked")
+    assert [e["http_request"]["http_method"] for e in revoked] == ([] if left else ["CONNECT"]), "L"
+    assert all("address" in e["status_detail"] for e in revoked), "L"
+    assert len(alone.events("allow.rule", "/now")) == len(left), "L"
 
 
 def test_a_looser_policy_disturbs_nobody(lab, machine, alone):
