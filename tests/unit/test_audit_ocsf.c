@@ -1,6 +1,6 @@
 /*
  * Every kind of event, as it stands in a segment, against the part of the published schema in tests/cases/ocsf-1.8.0.json: no attribute that the
- * schema has not, each of its type, none missing that is required; and against the fields that audit consumers were promised.
+ * schema has not, each of its type, none missing that is required, each number one that it has; and against the fields that audit consumers were promised.
  */
 #include "tests/unit/audit_setup.h"
 
@@ -77,12 +77,38 @@ static void check_any_of(json_t *event, json_t *object, json_t *of, const char *
 		fail_msg("%s: %s has none of what it needs one of", names(event), path);
 }
 
+/** Numbers that stand for something are among those which the schema has, and the text beside them is its caption; that of 99 is free. */
+static void check_enums(json_t *event, json_t *object, json_t *table, const char *path)
+{
+	const char *key;
+	json_t *one;
+	json_object_foreach(json_object_get(table, "enums"), key, one)
+	{
+		json_t *number = json_object_get(object, key), *caption;
+		const char *sibling = json_string_value(json_object_get(one, "sibling"));
+		json_t *text = json_object_get(object, sibling);
+		char digits[24];
+		if (number == NULL)
+			continue;
+		(void)snprintf(
+			digits, sizeof(digits), "%lld", (long long)json_integer_value(number));
+		caption = json_object_get(json_object_get(one, "values"), digits);
+		if (caption == NULL)
+			fail_msg("%s: %s.%s can't be %s", names(event), path, key, digits);
+		if (text != NULL && json_is_string(caption) && !json_equal(text, caption))
+			fail_msg("%s: %s.%s is %s, and %s.%s is %s", names(event), path, key,
+				digits, path, sibling, json_string_value(text));
+	}
+}
+
 static void check_object(json_t *event, json_t *object, const char *type, const char *path)
 {
 	json_t *table = json_object_get(json_object_get(schema, "objects"), type);
 	if (table == NULL)
 		fail_msg("%s: the table has no object %s", path, type);
 	check_attributes(event, object, table, path);
+	check_enums(event, object, table, path);
+	check_enums(event, object, schema, path);
 	check_any_of(event, object, json_object_get(table, "at_least_one"), path);
 }
 
@@ -111,6 +137,7 @@ static void check_schema(json_t *event)
 		json_string_value(json_object_get(json_object_get(event, "metadata"), "version")),
 		json_string_value(json_object_get(schema, "version")));
 	check_attributes(event, event, table, "event");
+	check_enums(event, event, schema, "event");
 	json_array_foreach(json_object_get(table, "at_least_one"), i, one)
 		check_any_of(event, event, one, "event");
 }
