@@ -85,6 +85,13 @@ void event_write_policy(struct event_writer *w)
 	json_object_end(j);
 }
 
+/** Of refused packets: by the names that packet_class_name() (ipc/message.h) gives. */
+static bool is_udp(const char *address_class)
+{
+	return address_class != NULL &&
+		(strcmp(address_class, "udp") == 0 || strcmp(address_class, "questions") == 0);
+}
+
 void event_write_endpoints(struct event_writer *w)
 {
 	const struct audit_event *e = w->e;
@@ -109,9 +116,7 @@ void event_write_endpoints(struct event_writer *w)
 	json_int(j, "direction_id", 2);
 	json_text(j, "direction", "Outbound");
 	bool packet = e->class == AUDIT_NETWORK && e->activity == 5;
-	bool udp = e->dns != NULL
-		? e->dns->udp
-		: e->address_class != NULL && strcmp(e->address_class, "udp") == 0;
+	bool udp = e->dns != NULL ? e->dns->udp : is_udp(e->address_class);
 	if (!packet || udp) {
 		json_text(j, "protocol_name", udp ? "udp" : "tcp");
 		json_int(j, "protocol_num", udp ? IPPROTO_UDP : IPPROTO_TCP);

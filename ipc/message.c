@@ -15,6 +15,8 @@ const char *packet_class_name(enum packet_class class)
 		[PACKET_PUBLIC] = "public",
 		[PACKET_SERVICE] = "service-port",
 		[PACKET_UDP] = "udp",
+		[PACKET_CONNECTIONS] = "connections",
+		[PACKET_QUESTIONS] = "questions",
 	};
 	return class < PACKET_CLASS_COUNT ? names[class] : "unknown";
 }

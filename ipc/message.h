@@ -102,10 +102,12 @@ enum packet_class {
 	PACKET_PRIVATE,
 	PACKET_LINK_LOCAL,
 	PACKET_METADATA,
-	PACKET_SPECIAL, /* other special-purpose addresses */
-	PACKET_PUBLIC,  /* public literal */
-	PACKET_SERVICE, /* other ports of the service address */
-	PACKET_UDP,     /* UDP to any address */
+	PACKET_SPECIAL,     /* other special-purpose addresses */
+	PACKET_PUBLIC,      /* public literal */
+	PACKET_SERVICE,     /* other ports of the service address */
+	PACKET_UDP,         /* UDP to any address */
+	PACKET_CONNECTIONS, /* to a door, beyond what a sandbox may begin in a second */
+	PACKET_QUESTIONS,   /* likewise, for names by UDP */
 	PACKET_CLASS_COUNT
 };
 

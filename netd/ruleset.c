@@ -25,6 +25,7 @@
 #define SET_SAMPLES     "samples"
 #define SET_CAPTURED    "captured"
 #define CHAIN_REFUSE    "refuse"
+#define NEW_MASK        (TH_FIN | TH_SYN | TH_RST | TH_ACK) /* of which a new connection has SYN alone */
 
 /** Ports of the service address where a TCP listener is. */
 static const uint16_t tcp_ports[] = {ADDRESS_PLAN_EXPLICIT_PORT, ADDRESS_PLAN_DNS_PORT};
@@ -43,6 +44,8 @@ static const struct ruleset_class classes[PACKET_CLASS_COUNT] = {
 	[PACKET_PUBLIC] = {"public", "count-public"},
 	[PACKET_SERVICE] = {"service-port", "count-service-port"},
 	[PACKET_UDP] = {"udp", "count-udp"},
+	[PACKET_CONNECTIONS] = {"too-many", "count-connections"},
+	[PACKET_QUESTIONS] = {"too-many-questions", "count-questions"},
 };
 
 static enum packet_class ruleset_class_of(enum address_class class)
@@ -235,12 +238,17 @@ static void ruleset_match_question(struct nft *n, const struct cidr *service)
 /** A TCP door: new connections within the sandbox's limit, and what belongs to them. */
 static void ruleset_service(struct nft *n, const struct cidr *service, uint16_t port)
 {
-	const uint8_t flags = TH_FIN | TH_SYN | TH_RST | TH_ACK;
 	nft_rule_begin(n, "prerouting");
 	ruleset_match_service(n, service, port);
-	nft_match_tcp_flags(n, flags, TH_SYN);
+	nft_match_tcp_flags(n, NEW_MASK, TH_SYN);
 	nft_match_set(n, SET_CONNECTIONS, true);
 	nft_do_accept(n);
+	nft_rule_end(n);
+
+	nft_rule_begin(n, "prerouting");
+	ruleset_match_service(n, service, port);
+	nft_match_tcp_flags(n, NEW_MASK, TH_SYN);
+	nft_do_goto(n, classes[PACKET_CONNECTIONS].chain);
 	nft_rule_end(n);
 
 	nft_rule_begin(n, "prerouting");
@@ -258,30 +266,52 @@ static void ruleset_questions(struct nft *n, const struct cidr *service)
 	nft_match_set(n, SET_QUESTIONS, true);
 	nft_do_accept(n);
 	nft_rule_end(n);
+
+	nft_rule_begin(n, "prerouting");
+	ruleset_match_question(n, service);
+	nft_do_goto(n, classes[PACKET_QUESTIONS].chain);
+	nft_rule_end(n);
 }
 
-/** @flags and @value: of SYN, FIN, RST and ACK; @limited: a new connection. */
-static void ruleset_capture_if(
-	struct nft *n, const struct address *to, uint8_t flags, uint8_t value, bool limited)
+/** @flags and @value: of SYN, FIN, RST and ACK. */
+static void ruleset_match_captured(struct nft *n, uint8_t flags, uint8_t value)
 {
 	nft_rule_begin(n, "prerouting");
 	nft_match_destination_range(n, SET_CAPTURED);
 	nft_match_meta_u8(n, NFT_META_L4PROTO, IPPROTO_TCP, true);
 	nft_match_destination_ports(n, 1, UINT16_MAX); /* port 0 is nobody's */
 	nft_match_tcp_flags(n, flags, value);
-	if (limited)
-		nft_match_set(n, SET_CONNECTIONS, true);
+}
+
+static void ruleset_take(struct nft *n, const struct address *to)
+{
 	nft_do_tproxy(n, to, ADDRESS_PLAN_TRANSPARENT_PORT);
 	nft_do_mark(n, RULESET_CAPTURE_MARK);
 	nft_do_accept(n);
 	nft_rule_end(n);
 }
 
-/** The transparent door: TCP that is meant for addresses that stand for names, or that ip: rules open. */
+/**
+ * The transparent door: TCP that is meant for addresses that stand for names, or that ip: rules open. A new connection within the
+ * sandbox's limit is marked first: where nobody listens it goes on with its mark, and is none too many.
+ */
 static void ruleset_capture(struct nft *n, const struct address *to)
 {
-	ruleset_capture_if(n, to, TH_FIN | TH_SYN | TH_RST | TH_ACK, TH_SYN, true);
-	ruleset_capture_if(n, to, TH_SYN, 0, false);
+	ruleset_match_captured(n, NEW_MASK, TH_SYN);
+	nft_match_set(n, SET_CONNECTIONS, true);
+	nft_do_mark(n, RULESET_CAPTURE_MARK);
+	nft_rule_end(n);
+
+	ruleset_match_captured(n, NEW_MASK, TH_SYN);
+	nft_match_meta_u32(n, NFT_META_MARK, 0);
+	nft_do_goto(n, classes[PACKET_CONNECTIONS].chain);
+	nft_rule_end(n);
+
+	ruleset_match_captured(n, NEW_MASK, TH_SYN);
+	ruleset_take(n, to);
+
+	ruleset_match_captured(n, TH_SYN, 0);
+	ruleset_take(n, to);
 }
 
 static void ruleset_goto_class(struct nft *n, const struct cidr *prefix, enum packet_class class)

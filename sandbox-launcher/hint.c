@@ -129,12 +129,19 @@ static bool hint_inputs(const struct plan *plan, int exec_error, struct result *
 	return any;
 }
 
+/* Went past the proxy: not what came to one of its doors, and was too much in a second. */
+static bool is_packet(const struct audit_denial *d)
+{
+	return d->host == NULL && d->address_class != NULL &&
+		strcmp(d->reason, reason_code(REASON_DENY_RATE)) != 0;
+}
+
 /* Requests that reached the proxy: everything but packets that the gateway refused. */
 static uint64_t requests(const struct audit_summary *n, uint64_t *ret_packets)
 {
 	uint64_t packets = 0;
 	for (size_t i = 0; i < n->denial_count; i++)
-		if (n->denials[i].host == NULL && n->denials[i].address_class != NULL)
+		if (is_packet(&n->denials[i]))
 			packets += n->denials[i].count;
 	*ret_packets = packets;
 	return n->allowed + n->denied - packets;

@@ -179,6 +179,7 @@ int record_start(struct record *r, const struct plan *p, const char *id, struct 
 static const struct {
 	enum reason reason;
 	const char *words;
+	const char *detail; /* NULL: what the reason says */
 } PACKETS[] = {
 	[PACKET_PRIVATE] = {REASON_DENY_ADDRESS_PRIVATE, "packets to private addresses"},
 	[PACKET_LINK_LOCAL] = {REASON_DENY_ADDRESS_PRIVATE, "packets to link-local addresses"},
@@ -187,6 +188,10 @@ static const struct {
 	[PACKET_PUBLIC] = {REASON_DENY_PACKET, "packets to public addresses, past the proxy"},
 	[PACKET_SERVICE] = {REASON_DENY_PACKET, "packets to other ports of the proxy's address"},
 	[PACKET_UDP] = {REASON_DENY_PACKET, "UDP packets, such as look-ups of names"},
+	[PACKET_CONNECTIONS] = {REASON_DENY_RATE, "new connections",
+		"the sandbox begins more connections in a second than it may"},
+	[PACKET_QUESTIONS] = {REASON_DENY_RATE, "questions for names",
+		"the sandbox asks for more names in a second than it may"},
 };
 static_assert(array_size(PACKETS) == PACKET_CLASS_COUNT, "one row a class");
 
@@ -234,6 +239,7 @@ static struct audit_event *next_packets(struct record_end *end, const struct rec
 	e->class = AUDIT_NETWORK;
 	e->activity = ACTIVITY_REFUSE;
 	e->reason = PACKETS[class].reason;
+	e->detail = PACKETS[class].detail;
 	e->door = "packet";
 	e->address_class = packet_class_name(class);
 	e->subject = PACKETS[class].words;

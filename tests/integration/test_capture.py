@@ -5,6 +5,7 @@ verdicts of names and paths see test_cases_parity.py, for the gateway alone test
 """
 import pytest
 
+from lab.eclusa import run_eclusa
 from lab.exchanges import END, SHUT, captured, response, send, tls, until
 from lab.oracles import Batch
 from lab.raw_peer import hello_bytes, with_ech
@@ -251,3 +252,26 @@ def test_what_fails_towards_the_host_is_told_in_the_clients_own_words(failed, ca
     denials = [e for e in failed.events(case) if e["status_id"] == 2]
     assert [e["status_code"] for e in denials] == [reason], "L" + failed.explain(case)
     failed.assert_canary_silent()
+
+
+FLOOD = """
+import errno, json, socket
+place = socket.getaddrinfo("allowed.test", 443, proto=socket.IPPROTO_TCP)[0][4]
+def refused():
+    with socket.socket() as sock:
+        return sock.connect_ex(place) == errno.ECONNREFUSED
+print(json.dumps([place, any(refused() for _ in range(200_000))]))
+"""
+
+
+def test_connections_beyond_those_of_a_second_are_told_as_that(lab, world):
+    """Not as ones to a private address, which the name's address here looks like, nor as ones past the proxy."""
+    run = run_eclusa(lab, ["--timeout", "60s", "--cpu-time", "60s"], ["/usr/bin/python3", "-c", FLOOD], policy=lab.capture)
+    place, refused = run.json()
+    assert refused, "C"
+    denied = [e for e in run.events if e.get("action_id") == 2]
+    assert denied and {(e["status_code"], e["unmapped"]["eclusa"]["address_class"]) for e in denied} == {("deny.rate", "connections")}, "L" + run.report()
+    assert {(e["dst_endpoint"]["ip"], e["dst_endpoint"]["port"]) for e in denied if "dst_endpoint" in e} == {tuple(place)}, "L"
+    assert [(d["reason"], d["class"]) for d in run.result["denials"]] == [("deny.rate", "connections")], run.report()
+    assert "connections in a second" in run.result["denials"][0]["detail"] and not run.result["hints"], run.report()
+    lab.canary.assert_silent()

@@ -269,6 +269,32 @@ def test_captured_connections_come_to_the_sandboxs_worker_and_tell_whom_they_mea
     sandbox.close()
 
 
+@pytest.mark.parametrize("door", ["explicit", "transparent", "dns"])
+def test_what_is_too_much_in_a_second_is_counted_as_that(capturing, door):
+    """It is no packet to a wrong address or port, and none past the proxy."""
+    sandbox = capturing.lease()
+    kind = "questions" if door == "dns" else "connections"
+    place = {"explicit": (sandbox.service, sandbox.port), "transparent": ("198.18.0.5", 443), "dns": (sandbox.service, 53)}[door]
+
+    def flood():
+        for _ in range(2000):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM if door == "dns" else socket.SOCK_STREAM) as sock:
+                sock.setblocking(False)
+                sock.connect_ex(place)
+                if door == "dns":
+                    sock.send(b"?")
+
+    assert set(capturing.counters().values()) == {0}
+    for _ in range(50):  # the first 4,000 are within the limit, and 2,000 a second
+        sandbox.inside(flood)
+        if capturing.counters()[kind]:
+            break
+    counters = capturing.counters()
+    assert counters.pop(kind) and set(counters.values()) == {0}
+    assert {key[:2] + key[3:] for key in capturing.samples} == {(kind, *place)}
+    sandbox.close()
+
+
 def test_bytes_pass_on_a_captured_connection_both_ways(capturing):
     sandbox = capturing.lease()
 

@@ -17,7 +17,7 @@ NETD = os.path.join(os.path.dirname(program()), "eclusa-netd")
 
 (FAILED, NETD_START, LEASE, LEASE_GRANTED, COUNTERS, COUNTERS_READ, LISTENERS, SANDBOX_ADD,
  SANDBOX_ADDED, SANDBOX_REMOVE) = range(1, 11)
-CLASSES = ["private", "link-local", "metadata", "special", "public", "service-port", "udp"]
+CLASSES = ["private", "link-local", "metadata", "special", "public", "service-port", "udp", "connections", "questions"]
 OPENED_MAX = 256
 CAPTURED_MAX = 256
 WATCHDOG_S = 20
@@ -160,12 +160,13 @@ class Netd:
         self.launcher.send(struct.pack("=II", COUNTERS, 0))
         data, _ = receive(self.launcher)
         assert kind_of(data) == COUNTERS_READ, data
-        count, = struct.unpack_from("=I", data, 64)
+        count, = struct.unpack_from("=I", data, 8 + 8 * len(CLASSES))
         self.samples = {}
-        for at in range(72, 72 + 24 * count, 24):
+        first = 16 + 8 * len(CLASSES)
+        for at in range(first, first + 24 * count, 24):
             kind, address, protocol, _, port, _, packets = struct.unpack_from("=I4sBBHIQ", data, at)
             self.samples[CLASSES[kind], socket.inet_ntoa(address), protocol, port] = packets
-        return dict(zip(CLASSES, struct.unpack_from("=7Q", data, 8)))
+        return dict(zip(CLASSES, struct.unpack_from(f"={len(CLASSES)}Q", data, 8)))
 
     def end(self):
         for channel in (self.launcher, self.proxy, *self.listeners, *self.transparent, *self.dns_udp, *self.dns_tcp):
