@@ -19,7 +19,7 @@ set_deps=(build-essential pkg-config git ca-certificates
 	iproute2 openssl jq util-linux procps
 	python3 python3-numpy python3-pandas python3-matplotlib)
 set_deps_test=(libcmocka-dev python3-pytest python3-requests python3-cryptography python3-pip
-	python3-setuptools python3-wheel python3-yaml python3-h11 libhttp-parser-dev chromium nftables curl strace rsyslog rsyslog-openssl
+	python3-setuptools python3-wheel python3-yaml python3-h11 libhttp-parser-dev chromium nftables curl strace rsyslog rsyslog-openssl systemd
 	clang clang-format libclang-rt-14-dev shellcheck mandoc groff-base universal-ctags python3-dnspython musl-tools)
 set_deps_clients=(wget openssh-client golang-go default-jdk-headless php-cli ruby libwww-perl liblwp-protocol-https-perl
 	python3-aiohttp python3-httpx)

@@ -15,7 +15,7 @@ import pytest
 from lab.events import wait_until
 from lab.exporter import Export, exporter
 from lab.made_log import Chain, MadeLog
-from lab.syslog_receivers import Journal
+from lab.syslog_receivers import JOURNALD, Journal, Journald
 
 
 @pytest.fixture(name="export")
@@ -173,6 +173,43 @@ def test_a_journal_that_comes_late_and_comes_again_misses_nothing(export, journa
     journal.start()
     journal.entries.wait(lambda e: len(e) == 40, "all entries")
     assert list(dict.fromkeys(journal.uids())) == export.log.uids
+
+
+@pytest.fixture(name="journald")
+def make_journald(export):
+    if not os.path.exists(JOURNALD):
+        pytest.skip("this host has no systemd-journald")
+    made = Journald(os.path.join(export.folder, "out", "j"))
+    export.configure(["sink s journald", f"socket {made.path}", "timeout 1s"])
+    yield made
+    made.stop()
+
+
+def test_journald_itself_has_every_event(export, journald):
+    export.log.add(40)
+    export.log.add(1, note="n" * 60000)
+    assert export.once().returncode == 0
+    wait_until(lambda: len(journald.entries()) == 41, journald.said)
+    found = journald.entries()
+    assert [e["ECLUSA_UID"] for e in found] == export.log.uids
+    for entry in found:
+        assert json.loads(entry["MESSAGE"])["metadata"]["uid"] == entry["ECLUSA_UID"] and entry["_TRANSPORT"] == "journal"
+    assert found[0]["PRIORITY"] == "4" and found[0]["ECLUSA_CODE"] == "deny.path"
+
+
+def test_journald_that_is_stopped_slow_and_started_again_has_every_event(export, journald):
+    journald.stop()
+    export.log.add(20)
+    export.start()
+    export.wait_metrics(lambda m: m.get("retries", 0) >= 2, "it tries again")
+    journald.start()
+    wait_until(lambda: len(journald.entries()) == 20, journald.said)
+    journald.pause()
+    export.log.add(3000)
+    export.wait_metrics(lambda m: m.get("lag_events", 0) > 0, "it waits")
+    journald.go_on()
+    wait_until(lambda: len(set(journald.uids())) == 3020, journald.said)
+    assert list(dict.fromkeys(journald.uids())) == export.log.uids
 
 
 # ---- the exporter

@@ -310,5 +310,70 @@ class Journal:
         return [e["ECLUSA_UID"] for e in self.entries.since()]
 
 
+JOURNALD = "/usr/lib/systemd/systemd-journald"
+JOURNAL_MOUNTS = """set -e
+mount --make-rprivate /
+mount -t tmpfs none /run
+mkdir -p /run/log/journal /run/systemd/journal.eclusa
+mount --bind "$1/run" /run/systemd/journal.eclusa
+mount --bind "$1/log" /var/log
+exec {journald} eclusa
+"""
+
+
+class Journald:
+    """systemd-journald itself, an instance of its own: its socket and its files are below @folder, and the machine's journal is not touched."""
+
+    def __init__(self, folder):
+        self.folder, self.process = folder, None
+        self.path = os.path.join(folder, "run", "socket")
+        for name in ("run", "log/journal"):
+            os.makedirs(os.path.join(folder, name))
+        self.start()
+
+    def start(self):
+        for name in os.listdir(os.path.join(self.folder, "run")):  # systemd would hold the socket; without it one that is dead stays
+            os.unlink(os.path.join(self.folder, "run", name))
+        log = open(os.path.join(self.folder, "journald.log"), "ab")
+        self.process = subprocess.Popen(["unshare", "--mount", "sh", "-c", JOURNAL_MOUNTS.format(journald=JOURNALD), "sh", self.folder],
+                                        stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        log.close()
+        wait_until(self.answers, self.said, deadline=20)
+
+    def answers(self):
+        assert self.process.poll() is None, self.said()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+            return s.connect_ex(self.path) == 0
+
+    def said(self):
+        with open(os.path.join(self.folder, "journald.log"), encoding="utf-8", errors="replace") as file:
+            return file.read()[-4000:]
+
+    def pause(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def stop(self):
+        if self.process:
+            self.go_on()
+            self.process.terminate()
+            self.process.wait(timeout=20)
+            self.process = None
+
+    def entries(self):
+        """What journalctl finds of the exporter's, in the journal's order."""
+        folders = glob.glob(os.path.join(self.folder, "log/journal/*"))
+        if not folders:
+            return []
+        got = subprocess.run(["journalctl", "--directory", folders[0], "--all", "--no-pager", "--output", "json", "SYSLOG_IDENTIFIER=eclusa"],
+                             capture_output=True, text=True, timeout=60, check=False)
+        return [json.loads(line) for line in got.stdout.splitlines()]
+
+    def uids(self):
+        return [e["ECLUSA_UID"] for e in self.entries()]
+
+
 def have(name):
     return shutil.which(name) is not None
