@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 
+#include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/prctl.h>
 #include <netinet/in.h>
@@ -14,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #define SECTION(title, sentence)                                                                   \
@@ -61,6 +63,12 @@
 #define PR_SET_VMA 0x53564d41
 #endif
 #define ASKED UINT32_MAX /* personality(): only tell */
+/* a folder bound writable is the host's, and so would be a program in it that runs as its owner */
+#define SET_ID (S_ISUID | S_ISGID)
+#define CREATE (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))
+#define SET_ID_WHY                                                                                   \
+	"in a folder of --bind SRC:DST:rw it would run as the folder's owner for whoever starts it " \
+	"on the host: leave the set-user-id and set-group-id bits out"
 
 const struct filter_row FILTER_ROWS[] = {
 	SECTION("Files",
@@ -76,8 +84,11 @@ const struct filter_row FILTER_ROWS[] = {
 	ALLOW(pwritev),
 	ALLOW(preadv2),
 	ALLOW(pwritev2),
+	TELL_WHY(SET_ID_WHY, openat, EPERM, "dirfd @path flags mode", BITS(2, flags, CREATE),
+		BITS(3, mode, SET_ID)),
 	ALLOW(openat),
-	ALLOW(openat2),
+	QUIET_WHY("its mode is in memory, where a filter can't look; programs go on with openat",
+		openat2, ENOSYS),
 	ALLOW(close),
 	ALLOW(close_range),
 	ALLOW(lseek),
@@ -98,10 +109,13 @@ const struct filter_row FILTER_ROWS[] = {
 	ALLOW(unlinkat),
 	ALLOW(symlinkat),
 	ALLOW(readlinkat),
+	TELL_WHY(SET_ID_WHY, fchmod, EPERM, "fd mode", BITS(1, mode, SET_ID)),
 	ALLOW(fchmod),
+	TELL_WHY(SET_ID_WHY, fchmodat, EPERM, "dirfd @path mode", BITS(2, mode, SET_ID)),
 	ALLOW(fchmodat),
 	ALLOW(fchown),
 	ALLOW(fchownat),
+	TELL_WHY(SET_ID_WHY, mknodat, EPERM, "dirfd @path mode", BITS(2, mode, SET_ID)),
 	ALLOW(mknodat),
 	ALLOW(umask),
 	ALLOW(truncate),
@@ -394,7 +408,10 @@ const struct filter_row FILTER_ROWS[] = {
 
 #ifdef __x86_64__
 	SECTION("Older forms", "the x86-64 calls of which the sections above hold the newer form"),
+	TELL_WHY(SET_ID_WHY, open, EPERM, "@path flags mode", BITS(1, flags, CREATE),
+		BITS(2, mode, SET_ID)),
 	ALLOW(open),
+	TELL_WHY(SET_ID_WHY, creat, EPERM, "@path mode", BITS(1, mode, SET_ID)),
 	ALLOW(creat),
 	ALLOW(stat),
 	ALLOW(lstat),
@@ -408,9 +425,11 @@ const struct filter_row FILTER_ROWS[] = {
 	ALLOW(unlink),
 	ALLOW(symlink),
 	ALLOW(readlink),
+	TELL_WHY(SET_ID_WHY, chmod, EPERM, "@path mode", BITS(1, mode, SET_ID)),
 	ALLOW(chmod),
 	ALLOW(chown),
 	ALLOW(lchown),
+	TELL_WHY(SET_ID_WHY, mknod, EPERM, "@path mode", BITS(1, mode, SET_ID)),
 	ALLOW(mknod),
 	ALLOW(utime),
 	ALLOW(utimes),

@@ -186,6 +186,45 @@ def test_a_bind_that_is_writable_is_written_to_as_its_owner(ground):
         assert file.read() == "new\n"
 
 
+SET_ID = """
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+os.umask(0)
+bits = int(sys.argv[1], 8)
+name = lambda what: ("/work/" + what).encode()
+for made in ("chmod", "fchmod", "fchmodat", "fchmodat2"):
+    os.close(os.open(name(made), os.O_CREAT | os.O_WRONLY, 0o755))
+fd = os.open(name("fchmod"), os.O_RDONLY)
+how = struct.pack("QQQ", os.O_CREAT | os.O_WRONLY, 0o755 | bits, 0)
+call = lambda *words: libc.syscall(*words)
+answers = {
+    "chmod": libc.chmod(name("chmod"), 0o755 | bits), "fchmod": libc.fchmod(fd, 0o755 | bits),
+    "fchmodat": call({"x86_64": 268, "aarch64": 53}[os.uname().machine], -100, name("fchmodat"), 0o755 | bits),
+    "fchmodat2": call(452, -100, name("fchmodat2"), 0o755 | bits, 0),
+    "open": libc.open(name("open"), os.O_CREAT | os.O_WRONLY, 0o755 | bits), "creat": libc.creat(name("creat"), 0o755 | bits),
+    "openat": libc.openat(-100, name("openat"), os.O_CREAT | os.O_WRONLY, 0o755 | bits),
+    "openat2": call(437, -100, name("openat2"), how, len(how)), "mknod": libc.mknod(name("mknod"), 0o100755 | bits, 0),
+    "tmpfile": libc.open(b"/work", os.O_TMPFILE | os.O_WRONLY, 0o755 | bits)}
+print(*(what for what, r in answers.items() if r >= 0))
+"""
+
+
+@pytest.mark.parametrize("bits", ["4000", "2000"])
+def test_no_program_that_runs_as_its_owner_is_left_in_a_writable_folder(ground, bits):
+    """It would be root's, where root bound the folder, for whoever starts it on the host."""
+    work = ground.make(f"owned-{bits}")
+    at = ["--bind", f"{work}:/work:rw"]
+    status, result = ground.box.result(*at, "--", PYTHON, "-c", SET_ID, bits)
+    assert (status, result["stdout"]) == (0, "\n"), result
+    assert {name for name in os.listdir(work) if os.stat(os.path.join(work, name)).st_mode & 0o6000} == set()
+    told = {(d["syscall"], d["error"]) for d in result["denials"]}
+    assert {("fchmod", "EPERM"), ("openat", "EPERM")} <= told and all("--bind" in d["hint"] for d in result["denials"]), told
+    log = [e for e in read_audit(ground.box.audit) if e["status_code"] == "sandbox.violation" and result["id"] in str(e)]
+    assert len(log) == len(result["denials"])
+    status, result = ground.box.result(*at, "--", PYTHON, "-c", SET_ID, "1000")  # twin: a bit that gives nobody anything
+    assert (status, result["denials"]) == (0, []) and {"chmod", "fchmod", "openat", "tmpfile"} <= set(result["stdout"].split()), result
+
+
 @pytest.mark.parametrize("kind", ["socket", "fifo"])
 def test_a_writable_folder_with_something_that_listens_is_refused(ground, kind):
     folder = ground.make(f"with-{kind}")

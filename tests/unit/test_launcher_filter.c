@@ -7,6 +7,7 @@
 #include "sandbox-launcher/filter.h"
 #include "sandbox-launcher/notify.h"
 
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
@@ -20,6 +21,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -122,6 +124,18 @@ static const struct probe REFUSED[] = {
 	{"clone user", SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, EPERM},
 	{"clone pid", SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, EPERM},
 	{"clone3", SYS_clone3, 0, 0, 0, ENOSYS},
+	{"set-user-id by fchmod", SYS_fchmod, (unsigned long)-1, S_ISUID | 0755, 0, EPERM},
+	{"set-group-id by fchmod, bit 32", SYS_fchmod, (unsigned long)-1, S_ISGID | HIGH, 0, EPERM},
+	{"set-user-id by fchmodat", SYS_fchmodat, (unsigned long)-1, 0, S_ISUID, EPERM},
+	{"set-user-id by mknodat", SYS_mknodat, (unsigned long)-1, 0, S_IFREG | S_ISUID, EPERM},
+	{"openat2", SYS_openat2, (unsigned long)-1, 0, 0, ENOSYS},
+#ifdef __x86_64__
+	{"set-user-id by chmod", SYS_chmod, 0, S_ISUID, 0, EPERM},
+	{"set-group-id by creat", SYS_creat, 0, S_ISGID | 0755, 0, EPERM},
+	{"set-user-id by mknod", SYS_mknod, 0, S_ISUID, 0, EPERM},
+	{"set-user-id by open", SYS_open, 0, O_CREAT, S_ISUID | 0755, EPERM},
+	{"set-user-id by open, without a name", SYS_open, 0, O_TMPFILE, S_ISUID, EPERM},
+#endif
 	{"a limit of pid 1", SYS_prlimit64, 1, RLIMIT_NOFILE, 8, EPERM},
 	{"a limit of pid 1 with bit 32", SYS_prlimit64, 1 | HIGH, RLIMIT_NOFILE, 8, EPERM},
 	{"a limit of another process", SYS_prlimit64, 2, RLIMIT_CPU, 8, EPERM},
@@ -205,6 +219,11 @@ static const struct probe ALLOWED[] = {
 	{"own priority", SYS_setpriority, PRIO_PROCESS, 0, 0, 0},
 	{"scheduler of pid 1, asked", SYS_sched_getscheduler, 1, 0, 0, 0},
 	{"sched_yield", SYS_sched_yield, 0, 0, 0, 0},
+	{"a folder opened, with what is no mode", SYS_openat, (unsigned long)AT_FDCWD,
+		(unsigned long)"/", O_DIRECTORY, 0},
+#ifdef __x86_64__
+	{"the same by open", SYS_open, (unsigned long)"/", O_DIRECTORY, S_ISUID, 0},
+#endif
 	{"sync, answered as done", SYS_sync, 0, 0, 0, 0},
 	{"syncfs, answered as done", SYS_syncfs, 999, 0, 0, 0},
 };
