@@ -102,27 +102,38 @@ static int place_failed(const struct view_item *item, int r, struct failure *why
 	return failure_errno(why, r, "can't place /%s in the sandbox", item->path);
 }
 
+/* @host: begun with the first tree, when the folder that it needs is there. */
+static int place_item(const struct view_item *item, struct overlay_host *host)
+{
+	int r = item->kind == VIEW_ALIAS ? alias_place(item->path, item->text.ptr)
+					 : make_item(item);
+	if (r == -EEXIST && item->kind == VIEW_TEXT) {
+		auto_fd point = open(item->path, O_PATH | O_CLOEXEC);
+		r = point < 0 ? -errno : cover_file(item, point);
+	}
+	if (r == 0 && item->kind == VIEW_TREE && host->etc < 0)
+		r = overlay_begin_host(host);
+	if (r == 0 && item->kind == VIEW_TREE)
+		r = overlay_show_host(host, item);
+	else if (r == 0 && has_tree(item))
+		r = attach(item->tree, item->path);
+	return r;
+}
+
 /* Into the base, which is the root: nothing is there yet but what earlier items brought along. */
 static int place_items(const struct view *v, struct failure *why)
 {
-	for (size_t i = 0; i < v->count; i++) {
-		const struct view_item *item = &v->items[i];
-		if (view_is_late(item))
+	struct overlay_host host = {-1, -1};
+	int r = 0;
+	for (size_t i = 0; i < v->count && r == 0; i++) {
+		if (view_is_late(&v->items[i]))
 			continue;
-		int r = item->kind == VIEW_ALIAS ? alias_place(item->path, item->text.ptr)
-						 : make_item(item);
-		if (r == -EEXIST && item->kind == VIEW_TEXT) {
-			auto_fd point = open(item->path, O_PATH | O_CLOEXEC);
-			r = point < 0 ? -errno : cover_file(item, point);
-		}
-		if (r == 0 && item->kind == VIEW_TREE)
-			r = overlay_show_host(item);
-		else if (r == 0 && has_tree(item))
-			r = attach(item->tree, item->path);
+		r = place_item(&v->items[i], &host);
 		if (r < 0)
-			return place_failed(item, r, why);
+			(void)place_failed(&v->items[i], r, why);
 	}
-	return 0;
+	overlay_end_host(&host);
+	return r;
 }
 
 static bool is_below(const char *path, const char *folder)

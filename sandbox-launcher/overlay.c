@@ -11,13 +11,17 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
-#define LOWER  ".lower"
-#define MERGED ".merged"
-#define FLAGS  (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+#define LOWER       ".lower"
+#define MERGED      ".merged"
+#define HOST_FOLDER "/etc" /* every host has it */
+#define HOST_LAYERS "/etc:run"
+#define FLAGS       (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
 #define MOUNTINFO_BYTES_MAX ((size_t)64 << 20)
 
@@ -143,19 +147,54 @@ static int show_folder(
 	return r < 0 ? r : point_attach(place->point, overlay);
 }
 
+int overlay_begin_host(struct overlay_host *h)
+{
+	*h = (struct overlay_host){open(HOST_FOLDER, O_PATH | O_DIRECTORY | O_CLOEXEC), -1};
+	if (h->etc < 0)
+		return -errno;
+	auto_fd overlay = overlay_open(HOST_LAYERS);
+	int r = overlay < 0 ? 0 : attach(overlay, HOST_FOLDER);
+	if (overlay >= 0 && r == 0)
+		h->overlay = fd_take(&overlay);
+	return r;
+}
+
+void overlay_end_host(struct overlay_host *h)
+{
+	fd_close(&h->etc);
+	fd_close(&h->overlay);
+}
+
+/* A folder of /etc out of the overlay of all of it. @return descriptor; negative: it is reached by a link or another mount. */
+static int cut_out(const struct overlay_host *h, const char *path)
+{
+	const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
+	if (h->overlay < 0 || strncmp(path, "etc/", 4) != 0)
+		return -ENOENT;
+	auto_fd folder = (int)syscall(SYS_openat2, h->etc, path + 4, &how, sizeof(how));
+	if (folder < 0)
+		return -errno;
+	int tree = open_tree(
+		h->overlay, path + 4, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+	return tree < 0 ? -errno : tree;
+}
+
 /*
  * The folder is first mounted over one that every host has, above those of earlier calls; with the host's tree all of them go.
  * Other file systems are looked for below /usr alone, where administrators put some.
  */
-int overlay_show_host(const struct view_item *item)
+int overlay_show_host(const struct overlay_host *h, const struct view_item *item)
 {
-	static const char place[] = "/etc";
-	int r = attach(item->tree, place);
+	auto_fd part = cut_out(h, item->path);
+	if (part >= 0)
+		return attach(part, item->path);
+	int r = attach(item->tree, HOST_FOLDER);
 	if (r < 0)
 		return r;
 	bool hides = strcmp(item->path, "usr") == 0 &&
 		overlay_hides(AT_FDCWD, "/proc/self/mountinfo", item->path);
-	auto_fd overlay = hides ? -EXDEV : overlay_open("/etc:run");
+	auto_fd overlay = hides ? -EXDEV : overlay_open(HOST_LAYERS);
 	return attach(overlay < 0 ? item->tree : overlay, item->path);
 }
 

@@ -25,11 +25,19 @@ struct overlay_place {
 int overlay_show(
 	const struct view_item *item, const struct overlay_place *place, struct failure *why);
 
+/** The overlay of the host's /etc, of which folders are cut out: a file system of its own for each would cost more to make and to end. */
+struct overlay_host {
+	int etc;     /* the host's */
+	int overlay; /* -1: the kernel refuses it, and each folder is tried by itself */
+};
+/** Before anything of the host is shown; the working directory holds `run`, as below. */
+int overlay_begin_host(struct overlay_host *h);
+void overlay_end_host(struct overlay_host *h);
 /**
  * Place @item, a folder of the system's and of kind VIEW_TREE, over the folder of its path in the working directory. Where the
  * kernel refuses the overlay, or it would hide something, it is mounted as it is. Needs no overlay_begin().
  */
-int overlay_show_host(const struct view_item *item);
+int overlay_show_host(const struct overlay_host *h, const struct view_item *item);
 
 /* Of overlay_begin(); one without an upper layer needs two: `run` is an empty folder of ours, which stays. */
 #define OVERLAY_LAYERS ".lower:run"
