@@ -12,6 +12,8 @@
 #define ACTIVITY_RESPONSE 2 /* OCSF 1.8 DNS Activity */
 #define PLACE_BYTES       320
 #define UUID_TAIL_BYTES   12 /* the random end of a UUIDv7 */
+#define OTHERS_MAX                                                                                 \
+	6 /* as many reasons as there are for them: denied; type, rate, limit, log, form */
 
 struct note {
 	enum reason reason, would;
@@ -36,7 +38,8 @@ struct note {
 struct dns_notes {
 	unsigned count;
 	struct note notes[DNS_NOTES_MAX];
-	struct note others; /* all names that were denied and have none of their own */
+	struct note others
+		[OTHERS_MAX]; /* all that have none of their own, by reason; count 0: unused */
 };
 
 struct dns_notes *dns_notes_new(void)
@@ -101,16 +104,36 @@ static void note_begin(
 		synthetic_set_request(w->context->synthetic, s->budget, &n->answer, n->request_id);
 }
 
+/** Of names that don't exist here each may have another reason; what is refused for anything else is told apart. */
+static enum reason others_reason(const struct dns_reply *r)
+{
+	return r->answer.rcode == DNS_NXDOMAIN ? REASON_DENY_DNS_NAME : r->reason;
+}
+
 static void others_begin(
 	struct note *n, struct worker *w, struct sandbox *s, const struct dns_asked *asked)
 {
 	note_begin(n, w, s, asked);
-	(void)snprintf(n->detail, sizeof(n->detail),
-		"more names than are told one by one; the first of them is %.160s", n->name);
-	n->reason = REASON_DENY_DNS_NAME;
+	if (n->name[0] != '\0')
+		(void)snprintf(n->detail, sizeof(n->detail),
+			"more names than are told one by one; the first of them is %.160s",
+			n->name);
+	n->reason = others_reason(asked->reply);
 	n->rule = NULL;
 	n->is_host = false;
 	n->name[0] = '\0';
+}
+
+static struct note *others_get(
+	struct dns_notes *notes, struct worker *w, struct sandbox *s, const struct dns_asked *asked)
+{
+	enum reason reason = others_reason(asked->reply);
+	struct note *n = notes->others;
+	while (n->count > 0 && n->reason != reason && n < &notes->others[OTHERS_MAX - 1])
+		n++;
+	if (n->count == 0)
+		others_begin(n, w, s, asked);
+	return n;
 }
 
 static struct note *note_get(
@@ -125,9 +148,7 @@ static struct note *note_get(
 		note_begin(n, w, s, asked);
 		return n;
 	}
-	if (notes->others.count == 0)
-		others_begin(&notes->others, w, s, asked);
-	return &notes->others;
+	return others_get(notes, w, s, asked);
 }
 
 void dns_note(
@@ -223,9 +244,9 @@ void dns_notes_write(struct dns_notes *notes, struct worker *w, struct sandbox *
 		note_write(&notes->notes[i], w, s);
 		snapshot_put(notes->notes[i].policy);
 	}
-	if (notes->others.count > 0) {
-		note_write(&notes->others, w, s);
-		snapshot_put(notes->others.policy);
+	for (size_t i = 0; i < OTHERS_MAX && notes->others[i].count > 0; i++) {
+		note_write(&notes->others[i], w, s);
+		snapshot_put(notes->others[i].policy);
 	}
 	free(notes);
 }

@@ -2,7 +2,7 @@
  * What the log gets to know of questions. A question that was denied, and the first one that was answered with an address, is noted; notes
  * of one second become events, one for each name and verdict with the number of its questions, so that neither a client that asks
  * again nor a flood of names makes a line for each question. Of more names than DNS_NOTES_MAX in that time those that were denied are
- * counted together, and no other gets an address.
+ * counted together, what was refused for anything else by its reason, and no other gets an address.
  */
 #ifndef ECLUSA_PROXY_DNS_NOTE_H
 #define ECLUSA_PROXY_DNS_NOTE_H

@@ -380,10 +380,15 @@ static void new_names_wait_while_there_are_many(void **state)
 		assert_int_equal(ask_udp(udp, name), DNS_NOERROR);
 	}
 	assert_int_equal(ask_udp(udp, "beyond.wild.test"), DNS_REFUSED);
+	assert_int_equal(ask_udp(udp, "denied.test"), DNS_NXDOMAIN);
+	assert_int_equal(ask_udp(udp, "more.wild.test"), DNS_REFUSED);
 	assert_int_equal(ask_udp(udp, "n0.wild.test"), DNS_NOERROR);
 	end();
 	assert_int_equal(count_logged("\"status_code\":\"allow.rule\""), DNS_NOTES_MAX);
-	assert_logged("\"status_code\":\"deny.dns-name\"", "beyond.wild.test", NULL);
+	assert_logged("\"status_code\":\"deny.limit\"", "beyond.wild.test", "\"rcode\":\"Refused\"",
+		"\"count\":2", NULL);
+	assert_logged(
+		"\"status_code\":\"deny.dns-name\"", "denied.test", "\"rcode\":\"NXDomain\"", NULL);
 	world_free(&world);
 }
 
