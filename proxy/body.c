@@ -22,9 +22,10 @@ enum state {
 	STATE_FAILED,
 };
 
-void body_reader_init(struct body_reader *r, struct body_framing framing, bool upstream)
+void body_reader_init(struct body_reader *r, struct body_framing framing, bool upstream,
+	const struct limits *limits)
 {
-	*r = (struct body_reader){.kind = framing.kind, .upstream = upstream};
+	*r = (struct body_reader){.kind = framing.kind, .upstream = upstream, .limits = limits};
 	switch (framing.kind) {
 	case BODY_NONE:
 		r->state = STATE_DONE;
@@ -110,7 +111,7 @@ static int step_size(struct body_reader *r, char c)
 /** Any state between the digits of a size and the LF of its line. */
 static int step_size_line(struct body_reader *r, char c)
 {
-	if (++r->line_bytes > BODY_CHUNK_LINE_BYTES)
+	if (++r->line_bytes > limits_or_largest(r->limits)->chunk_line_bytes)
 		return fail(r, 400, REASON_DENY_LIMIT, "a chunk-size line is too long");
 	switch ((enum state)r->state) {
 	case STATE_SIZE:
@@ -148,13 +149,14 @@ static int step_data_end(struct body_reader *r, char c)
 
 static int step_trailer(struct body_reader *r, char c)
 {
-	if (++r->trailer_bytes > BODY_TRAILER_BYTES_MAX)
+	const struct limits *limits = limits_or_largest(r->limits);
+	if (++r->trailer_bytes > limits->trailer_bytes)
 		return fail(r, 431, REASON_DENY_LIMIT, "the trailer section is too large");
 	switch ((enum state)r->state) {
 	case STATE_TRAILER:
 		if (c == '\r')
 			return STATE_END_LF;
-		if (++r->trailer_fields > BODY_TRAILER_FIELDS_MAX)
+		if (++r->trailer_fields > limits->trailer_fields)
 			return fail(r, 431, REASON_DENY_LIMIT, "there are too many trailer fields");
 		return is_token(c) ? STATE_TRAILER_NAME
 				   : malformed(r, "a trailer line has no valid field name");

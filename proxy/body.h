@@ -32,6 +32,8 @@ enum body_result {
 	BODY_ERROR, /* malformed; the connection can't be used further. Sticky. */
 };
 
+struct limits;
+
 /** A body being read; plain data without resources. Fields are the reader's own, but payload_total
  * is for all to read. */
 struct body_reader {
@@ -43,12 +45,14 @@ struct body_reader {
 	uint32_t trailer_bytes;
 	uint16_t digits;
 	uint16_t trailer_fields;
-	bool upstream; /* faults are 502 */
+	bool upstream;               /* faults are 502 */
+	const struct limits *limits; /* borrowed; NULL: the largest */
 	struct http_fault fault;
 };
 
-/** @upstream whether the body is a response's: then faults say 502 instead of 400. */
-void body_reader_init(struct body_reader *r, struct body_framing framing, bool upstream);
+/** @upstream whether the body is a response's: then faults say 502 instead of 400. @limits of chunk lines and trailers, borrowed; NULL: the largest. */
+void body_reader_init(struct body_reader *r, struct body_framing framing, bool upstream,
+	const struct limits *limits);
 
 /**
  * Read on. @in the unread input; it may be empty (a body without bytes is DONE at once).

@@ -66,7 +66,7 @@ enum flow_progress flow_judge_tunnel(struct flow *f, const struct http1_request 
 	fault_point("worker-decision");
 	f->tunnel = true;
 	buf_consume(&f->client->in, len);
-	f->scan = (struct http1_scan){0};
+	f->scan = (struct http1_scan){.limits = &f->worker->limits};
 	f->head_begun = false;
 	if (f->door == FLOW_DOOR_TRANSPARENT)
 		return flow_capture_judged(f);

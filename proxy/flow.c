@@ -408,6 +408,7 @@ static struct flow *flow_new(
 		return NULL;
 	}
 	f->worker = w;
+	f->scan.limits = f->x.scan.limits = &w->limits;
 	f->sandbox = s;
 	s->buffered.limit = w->limits.buffer_bytes;
 	f->client->account = &s->buffered;

@@ -12,9 +12,10 @@
 
 enum http1_result { HTTP1_MORE, HTTP1_DONE, HTTP1_ERROR };
 
-/** Where the search for a head's end stands; zero-initialise for each message. Keeps slow senders
+/** Where the search for a head's end stands; zero-initialise for each message, but @limits. Keeps slow senders
  * linear. */
 struct http1_scan {
+	const struct limits *limits; /* of lines, bytes and fields; borrowed. NULL: the largest */
 	size_t scanned;
 	size_t line_at;
 	unsigned lines;
@@ -98,7 +99,7 @@ struct http1_response {
  * Parse a request head. Call again with the same bytes and more (the buffer may have moved) while
  * it says MORE. HTTP1_DONE: *ret is filled, ret->head.len bytes are the head. HTTP1_ERROR: *why is
  * filled, *ret is undefined; the connection can't be used further. An input as long as
- * HTTP1_HEAD_BYTES_MAX never gets MORE. Does not block or allocate. CONNECT may lack Host, since
+ * head_bytes of its limits never gets MORE. Does not block or allocate. CONNECT may lack Host, since
  * its target is the authority; other HTTP/1.1 requests may not.
  */
 enum http1_result http1_parse_request(struct http1_scan *scan, struct slice in,

@@ -62,18 +62,19 @@ bool http1_is_token(struct slice text)
 /** A line ended at in[lf]: 1 when it ends the head, 0 when more lines follow, -1. */
 static int line_take(struct http1_scan *scan, struct slice in, size_t lf, struct http_fault *why)
 {
+	const struct limits *limits = limits_or_largest(scan->limits);
 	if (lf == 0 || in.ptr[lf - 1] != '\r')
 		return SMUGGLING(why, "a line ends with a bare LF");
 	size_t len = lf - 1 - scan->line_at;
 	if (scan->lines == 0 && len == 0)
 		return SMUGGLING(why, "an empty line comes before the message");
-	if (scan->lines == 0 && len > HTTP1_LINE_BYTES_MAX)
+	if (scan->lines == 0 && len > limits->line_bytes)
 		return http1_fault_set(why, 414, REASON_DENY_LIMIT, "the first line is too long");
-	if (lf + 1 > HTTP1_HEAD_BYTES_MAX)
+	if (lf + 1 > limits->head_bytes)
 		return LIMIT(why, "the header section is too large");
 	if (len == 0)
 		return 1;
-	if (scan->lines > HTTP1_FIELDS_MAX)
+	if (scan->lines > limits->head_fields)
 		return LIMIT(why, "there are too many header fields");
 	scan->lines++;
 	scan->line_at = lf + 1;
@@ -84,11 +85,12 @@ static int line_take(struct http1_scan *scan, struct slice in, size_t lf, struct
 static enum http1_result head_unfinished(
 	const struct http1_scan *scan, struct slice in, struct http_fault *why)
 {
-	if (scan->lines == 0 && in.len > HTTP1_LINE_BYTES_MAX + 1) {
+	const struct limits *limits = limits_or_largest(scan->limits);
+	if (scan->lines == 0 && in.len > (size_t)limits->line_bytes + 1) {
 		(void)http1_fault_set(why, 414, REASON_DENY_LIMIT, "the first line is too long");
 		return HTTP1_ERROR;
 	}
-	if (in.len >= HTTP1_HEAD_BYTES_MAX) {
+	if (in.len >= limits->head_bytes) {
 		(void)LIMIT(why, "the header section is too large");
 		return HTTP1_ERROR;
 	}

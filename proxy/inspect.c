@@ -70,7 +70,7 @@ static enum flow_progress head_unfinished(struct flow *f, bool progress)
 static void head_finished(struct flow *f, size_t len)
 {
 	buf_consume(&f->client->in, len);
-	f->scan = (struct http1_scan){0};
+	f->scan = (struct http1_scan){.limits = &f->worker->limits};
 	f->head_begun = false;
 }
 
@@ -139,10 +139,11 @@ static void exchange_init(struct flow *f, const struct http1_request *r, const s
 		.repeatable = repeatable(r),
 		.expects_continue = r->expect_continue,
 		.client_close = r->head.close || f->worker->leaving,
+		.scan = {.limits = &f->worker->limits},
 	};
 	if (r->head.websocket)
 		(void)websocket_accept_of(r, x->accept); /* was judged: is valid */
-	body_reader_init(&x->request_reader, r->head.framing, false);
+	body_reader_init(&x->request_reader, r->head.framing, false, &f->worker->limits);
 	body_writer_init(&x->request_writer, r->head.framing);
 }
 

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#define LIMIT_VALUE_MAX 86400000
+#define LIMIT_VALUE_MAX 86400000 /* of what is not among the largest: a day, or as many */
 
 struct limit_key {
 	struct slice name;
@@ -42,7 +42,30 @@ static const struct limit_key keys[] = {
 	LIMIT(questions),
 	LIMIT(question_ms),
 	LIMIT(note_ms),
+	LIMIT(line_bytes),
+	LIMIT(head_bytes),
+	LIMIT(head_fields),
+	LIMIT(chunk_line_bytes),
+	LIMIT(trailer_bytes),
+	LIMIT(trailer_fields),
+	LIMIT(interims),
 };
+
+/** What buffers and arrays were made for. */
+static const struct limits largest = {
+	.line_bytes = HTTP1_LINE_BYTES_MAX,
+	.head_bytes = HTTP1_HEAD_BYTES_MAX,
+	.head_fields = HTTP1_FIELDS_MAX,
+	.chunk_line_bytes = BODY_CHUNK_LINE_BYTES,
+	.trailer_bytes = BODY_TRAILER_BYTES_MAX,
+	.trailer_fields = BODY_TRAILER_FIELDS_MAX,
+	.interims = INTERIMS_MAX,
+};
+
+const struct limits *limits_or_largest(const struct limits *limits)
+{
+	return limits != NULL ? limits : &largest;
+}
 
 struct limits limits_default(void)
 {
@@ -71,7 +94,21 @@ struct limits limits_default(void)
 		.questions = 1000,
 		.question_ms = 10000,
 		.note_ms = 1000,
+		.line_bytes = 16384,
+		.head_bytes = 65536,
+		.head_fields = 256,
+		.chunk_line_bytes = 4096,
+		.trailer_bytes = 8192,
+		.trailer_fields = 64,
+		.interims = 16,
 	};
+}
+
+static uint32_t limit_get(const struct limits *limits, const struct limit_key *key)
+{
+	uint32_t value;
+	memcpy(&value, (const char *)limits + key->offset, sizeof(value));
+	return value;
 }
 
 static int limit_set(struct slice item, struct limits *limits)
@@ -85,6 +122,9 @@ static int limit_set(struct slice item, struct limits *limits)
 	for (size_t i = 0; i < array_size(keys); i++) {
 		if (slice_equal(name, keys[i].name)) {
 			uint32_t number32 = (uint32_t)value;
+			uint32_t most = limit_get(&largest, &keys[i]);
+			if (most != 0 && number32 > most)
+				return -EINVAL;
 			memcpy((char *)limits + keys[i].offset, &number32, sizeof(number32));
 			return 0;
 		}
@@ -111,6 +151,7 @@ int limits_of_environment(struct limits *limits, struct failure *why)
 {
 	const char *text = getenv("ECLUSA_LIMITS");
 	if (text != NULL && limits_parse(slice_of(text), limits) < 0)
-		return failure_set(why, -EINVAL, "ECLUSA_LIMITS is not key=number,...");
+		return failure_set(why, -EINVAL,
+			"ECLUSA_LIMITS is not key=number,... with keys and numbers that docs/limits.md has");
 	return 0;
 }

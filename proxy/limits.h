@@ -9,7 +9,7 @@
 #include "common/failure.h"
 #include "common/slice.h"
 
-/* HTTP/1.1 heads, requests and responses alike */
+/* HTTP/1.1 heads, requests and responses alike. What has a setting can be set up to this. */
 #define HTTP1_LINE_BYTES_MAX         16384 /* request line or status line; 414 */
 #define HTTP1_HEAD_BYTES_MAX         65536 /* the whole head, line and blank line included; 431 */
 #define HTTP1_FIELDS_MAX             256   /* field lines of one head; 431 */
@@ -17,11 +17,13 @@
 #define HTTP1_CONNECTION_OPTIONS_MAX 32    /* options of all Connection fields; 431 */
 #define HTTP1_REASON_BYTES_MAX       128 /* reason phrase that is passed on; longer ones are cut */
 
+#define INTERIMS_MAX 1024 /* responses of status 1xx to one request */
+
 /* HTTP/1.1 bodies */
-#define BODY_CHUNK_DIGITS_MAX   16   /* hex digits of one chunk size: what 64 bits hold */
-#define BODY_CHUNK_LINE_BYTES   4096 /* a chunk-size line with its extensions */
-#define BODY_TRAILER_BYTES_MAX  8192 /* the whole trailer section */
-#define BODY_TRAILER_FIELDS_MAX 64
+#define BODY_CHUNK_DIGITS_MAX   16    /* hex digits of one chunk size: what 64 bits hold */
+#define BODY_CHUNK_LINE_BYTES   4096  /* a chunk-size line with its extensions */
+#define BODY_TRAILER_BYTES_MAX  65536 /* the whole trailer section */
+#define BODY_TRAILER_FIELDS_MAX 256
 #define BODY_LENGTH_MAX         INT64_MAX /* largest Content-Length */
 
 /* TLS and leaves */
@@ -66,7 +68,7 @@
 #define DNS_CONNECTIONS_MAX 16 /* by TCP, of one sandbox at once */
 #define DNS_TURN_QUESTIONS  64 /* before the others get their turn */
 
-/** Deadlines and counts that a setting changes; one copy a worker, constant once it runs. */
+/** Deadlines, counts and sizes that a setting changes; one copy a worker, constant once it runs. */
 struct limits {
 	uint32_t connections;      /* of one sandbox at once */
 	uint32_t handshakes;       /* TLS with one sandbox begins in a second, as many at once */
@@ -92,11 +94,20 @@ struct limits {
 	uint32_t questions;        /* for names, of one sandbox in a second */
 	uint32_t question_ms;      /* by TCP, for a whole one, and until the next one has come */
 	uint32_t note_ms;          /* until what was asked is in the log */
+	uint32_t line_bytes;       /* request line or status line */
+	uint32_t head_bytes;       /* the whole head */
+	uint32_t head_fields;
+	uint32_t chunk_line_bytes;
+	uint32_t trailer_bytes; /* the whole section */
+	uint32_t trailer_fields;
+	uint32_t interims; /* responses of status 1xx to one request */
 };
 
 /** What holds when nothing is set. */
 struct limits limits_default(void);
-/** Take "key=number,key=number", keys as the members are called, numbers 1 to 86400000. @return 0, -EINVAL: *limits is unchanged. */
+/** The most that can be set, which is also what holds for who has no limits: @limits, or these where it is NULL. */
+const struct limits *limits_or_largest(const struct limits *limits);
+/** Take "key=number,key=number", keys as the members are called, numbers from 1 to the largest. @return 0, -EINVAL: *limits is unchanged. */
 int limits_parse(struct slice text, struct limits *limits);
 /** Take those of ECLUSA_LIMITS, if there is one: deadlines for tests. */
 int limits_of_environment(struct limits *limits, struct failure *why);

@@ -8,8 +8,6 @@
 
 #include <assert.h>
 
-#define INTERIM_MAX 16 /* responses of status 1xx to one request */
-
 enum relay {
 	RELAY_WAIT,
 	RELAY_MOVED,
@@ -163,7 +161,7 @@ static enum relay interim(struct flow *f, const struct http1_response *r)
 		((r->status == 100 && x->expects_continue) || r->status == 103);
 	if (r->status == 101)
 		return switch_protocol(f, r);
-	if (++x->interims > INTERIM_MAX)
+	if (++x->interims > f->worker->limits.interims)
 		return upstream_failed(f, "the host sends interim responses without end");
 	if (r->status == 100)
 		x->expects_continue = false;
@@ -174,7 +172,7 @@ static enum relay interim(struct flow *f, const struct http1_response *r)
 			return out_of_memory(f);
 	}
 	buf_consume(&f->upstream->in, r->head.len);
-	x->scan = (struct http1_scan){0};
+	x->scan = (struct http1_scan){.limits = &f->worker->limits};
 	return RELAY_MOVED;
 }
 
@@ -210,7 +208,7 @@ static enum relay answer(struct flow *f, const struct http1_response *r)
 	x->client_close |= framing.kind == BODY_UNTIL_CLOSE;
 	x->upstream_close = r->head.close;
 	x->answered = true;
-	body_reader_init(&x->response_reader, r->head.framing, true);
+	body_reader_init(&x->response_reader, r->head.framing, true, &f->worker->limits);
 	body_writer_init(&x->response_writer, framing);
 	struct slice type = http1_field_value(&r->head, SLICE("content-type"));
 	(void)slice_copy(slice_part(type, 0, RECORD_TYPE_BYTES - 1), f->request_record.content_type,
@@ -236,7 +234,7 @@ static enum relay retry(struct flow *f)
 {
 	f->x.reused = false;
 	f->x.repeated = true;
-	f->x.scan = (struct http1_scan){0};
+	f->x.scan = (struct http1_scan){.limits = &f->worker->limits};
 	f->request_record.bytes_out = 0;
 	flow_drop_upstream(f);
 	(void)flow_connect(f); /* the state says where it went */

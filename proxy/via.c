@@ -117,7 +117,7 @@ static enum flow_progress answered(struct flow *f, const struct http1_response *
 	size_t before = buf_len(&u->in) - u->peeked;
 	stream_take(u, r->head.len - before);
 	buf_consume(&u->in, r->head.len);
-	f->x.scan = (struct http1_scan){0};
+	f->x.scan = (struct http1_scan){.limits = &f->worker->limits};
 	if (r->status < 200 && r->status != 101)
 		return FLOW_AGAIN;
 	if (r->status < 200 || r->status > 299)

@@ -81,7 +81,7 @@ static bool body_again(struct slice in, struct body_framing from, struct body_fr
 	struct body_reader reader;
 	struct body_writer writer;
 	enum body_result result = BODY_DATA;
-	body_reader_init(&reader, from, upstream);
+	body_reader_init(&reader, from, upstream, NULL);
 	body_writer_init(&writer, to);
 	*ret_used = 0;
 	while (result == BODY_DATA) {

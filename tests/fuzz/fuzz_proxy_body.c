@@ -23,7 +23,7 @@ static struct outcome read_all(
 	struct body_reader r;
 	struct outcome o = {.used = 0};
 	size_t end = 0;
-	body_reader_init(&r, framing, false);
+	body_reader_init(&r, framing, false, NULL);
 	for (;;) {
 		size_t len = end - o.used;
 		char *copy = malloc(len);

@@ -98,6 +98,83 @@ def test_a_host_that_sends_too_much_is_a_fault(heads, case, door):
     assert len(heads[name].received) < 20_000, "C: none of it" + heads.explain(name)
 
 
+# --- the same with settings of one's own: at the limit, and one past it
+
+SMALL = "line_bytes=100,head_bytes=1000,head_fields=10,chunk_line_bytes=20,trailer_bytes=100,trailer_fields=3,interims=2"
+CHUNKED = "Transfer-Encoding: chunked"
+
+
+def line_of(length, path, inside):
+    rest = len(request(path, inside=inside).split("\r\n", 1)[0])
+    return request(path + "/" + "l" * (length - rest - 1), inside=inside)
+
+
+def head_of(length, path, inside):
+    return request(path, "X: " + "h" * (length - len(request(path, "X: ", inside=inside))), inside=inside)
+
+
+def chunked(path, inside, *, line="2\r\n", trailers="\r\n"):
+    return request(path, CHUNKED, method="POST", inside=inside) + line + "hi\r\n0\r\n" + trailers
+
+
+SIZES = {  # id -> (what to send for a size, largest size, status one past it)
+    "line": (line_of, 100, 414),
+    "head": (head_of, 1000, 431),
+    "fields": (lambda count, path, inside: request(path, *[f"X-{n}: y" for n in range(count - 1)], inside=inside), 10, 431),
+    "chunk-line": (lambda size, path, inside: chunked(path, inside, line="2;" + "e" * (size - 4) + "\r\n"), 20, 400),
+    "trailers": (lambda size, path, inside: chunked(path, inside, trailers="T:" + "t" * (size - 6) + "\r\n\r\n"), 100, 431),
+    "trailer-fields": (lambda count, path, inside: chunked(path, inside, trailers="T:\r\n" * count + "\r\n"), 3, 431),
+    "interims": (lambda _, path, inside: request(path, inside=inside), 2, 502),
+    "up-head": (lambda _, path, inside: request(path, inside=inside), 1000, 502),
+    "up-trailers": (lambda _, path, inside: request(path, inside=inside), 3, None),  # its head has gone by then: cut
+}
+UP = {
+    "interims": lambda count: b"HTTP/1.1 102 Processing\r\n\r\n" * count + b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    "up-head": lambda size: b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: " + b"h" * (size - 43) + b"\r\n\r\n",
+    "up-trailers": lambda count: f"HTTP/1.1 200 OK\r\n{CHUNKED}\r\n\r\n2\r\nhi\r\n0\r\n".encode() + b"T:\r\n" * count + b"\r\n",
+}
+
+
+@pytest.fixture(scope="module")
+def small(lab, who):
+    visits = []
+    for name, (text, most, _) in SIZES.items():
+        for side, size in (("at", most), ("past", most + 1)):
+            if name in UP:
+                lab.origin.on(f"/small/{name}/{side}", UP[name](size))
+            for door in DOORS:
+                way = [] if door == "plain" else tunnel(HOST)
+                sent = text(size, f"/small/{name}/{side}", door == "tunnel")
+                last = [END] if side == "past" else []
+                visits.append(exchange(f"{name}-{side}/{door}", *way, send(sent), response(), *last))
+    return Batch(lab, visits, user=who, env={"ECLUSA_LIMITS": SMALL})
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("case", SIZES)
+def test_what_is_at_a_size_that_was_set_passes(small, case, door):
+    name = f"{case}-at/{door}"
+    small.assert_status(name, 200)
+    small.assert_allowed(name)
+    assert [r for r in small.requests if r.target.startswith(f"/small/{case}/at")], "U" + small.explain(name)
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("case", SIZES)
+def test_what_is_one_past_a_size_that_was_set_is_refused(small, case, door):
+    name = f"{case}-past/{door}"
+    status = SIZES[case][2]
+    if status is not None:
+        small.assert_status(name, status)
+    small.assert_ended(name)
+    if case in UP:
+        event, = small.events(name)
+        assert event["status_code"] == "error.upstream", "L" + small.explain(name)
+        return
+    small.assert_denied_once(name, LIMIT)
+    assert not [r for r in small.requests if r.target.startswith(f"/small/{case}/past")], "U: no whole request"
+
+
 # --- the worker, seen from outside
 
 RULES = policy(allow(f"{HOST}:80,443 GET,POST /** req-body=1g resp-body=1g up=100g id=all"), allow("*.wild.test:443 GET /** id=wild"))

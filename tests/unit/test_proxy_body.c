@@ -61,7 +61,7 @@ static void chunks_are_read_in_pieces_of_any_size(void **state)
 			struct body_reader r;
 			struct buf payload = {0};
 			size_t used;
-			body_reader_init(&r, chunked, false);
+			body_reader_init(&r, chunked, false, NULL);
 			if (read_all(&r, slice_of(all[i].text), step, &payload, &used) != BODY_DONE)
 				fail_msg("'%s' in steps of %zu: %s", all[i].text, step,
 					r.fault.detail);
@@ -89,7 +89,7 @@ static void malformed_chunks_are_refused(void **state)
 		struct body_reader r;
 		struct buf payload = {0};
 		size_t used;
-		body_reader_init(&r, chunked, false);
+		body_reader_init(&r, chunked, false, NULL);
 		if (read_all(&r, slice_of(all[i]), 1, &payload, &used) != BODY_ERROR)
 			fail_msg("'%s' was not refused", all[i]);
 		assert_int_equal(r.fault.status, 400);
@@ -112,7 +112,7 @@ static void huge_sizes_never_wrap(void **state)
 		size_t consumed;
 		struct slice data;
 		char text[64];
-		body_reader_init(&r, chunked, false);
+		body_reader_init(&r, chunked, false, NULL);
 		int len = snprintf(text, sizeof(text), "%sabc", all[i]);
 		assert_int_equal(body_read(&r, (struct slice){text, (size_t)len}, &consumed, &data),
 			BODY_DATA);
@@ -130,7 +130,7 @@ static enum body_result feed(
 {
 	size_t used;
 	struct buf payload = {0};
-	body_reader_init(r, chunked, false);
+	body_reader_init(r, chunked, false, NULL);
 	enum body_result result = read_all(r, prefix, prefix.len, &payload, &used);
 	for (size_t i = 0; i < count && result == BODY_MORE; i++)
 		result = read_all(r, repeated, repeated.len, &payload, &used);
@@ -156,6 +156,35 @@ static void what_a_peer_can_grow_is_bounded(void **state)
 		feed(&r, SLICE("0\r\n"), SLICE("X:\r\n"), BODY_TRAILER_FIELDS_MAX + 1), BODY_ERROR);
 }
 
+static enum body_result read_within(const struct limits *limits, const char *text)
+{
+	struct body_reader r;
+	size_t used;
+	struct buf payload = {0};
+	body_reader_init(&r, chunked, false, limits);
+	enum body_result result = read_all(&r, slice_of(text), strlen(text), &payload, &used);
+	if (result == BODY_ERROR)
+		assert_int_equal(r.fault.reason, REASON_DENY_LIMIT);
+	buf_fini(&payload);
+	return result;
+}
+
+static void a_setting_is_the_last_that_passes(void **state)
+{
+	(void)state;
+	struct limits l = limits_default();
+	l.chunk_line_bytes = 6;
+	l.trailer_bytes = 12;
+	l.trailer_fields = 2;
+	assert_int_equal(read_within(&l, "1;xx\r\na\r\n0\r\n\r\n"), BODY_DONE);
+	assert_int_equal(read_within(&l, "1;xxx\r\na\r\n0\r\n\r\n"), BODY_ERROR);
+	assert_int_equal(read_within(&l, "0\r\nX:123456\r\n\r\n"), BODY_DONE);
+	assert_int_equal(read_within(&l, "0\r\nX:1234567\r\n\r\n"), BODY_ERROR);
+	l.trailer_bytes = 100;
+	assert_int_equal(read_within(&l, "0\r\nX:\r\nX:\r\n\r\n"), BODY_DONE);
+	assert_int_equal(read_within(&l, "0\r\nX:\r\nX:\r\nX:\r\n\r\n"), BODY_ERROR);
+}
+
 static void a_length_is_exact(void **state)
 {
 	(void)state;
@@ -163,18 +192,18 @@ static void a_length_is_exact(void **state)
 	struct buf payload = {0};
 	size_t used;
 	struct body_framing five = {.kind = BODY_LENGTH, .length = 5};
-	body_reader_init(&r, five, false);
+	body_reader_init(&r, five, false, NULL);
 	assert_int_equal(read_all(&r, SLICE("helloGET /"), 3, &payload, &used), BODY_DONE);
 	assert_int_equal(used, 5);
-	body_reader_init(&r, five, true);
+	body_reader_init(&r, five, true, NULL);
 	assert_int_equal(read_all(&r, SLICE("hell"), 4, &payload, &used), BODY_MORE);
 	assert_int_equal(body_read_end(&r), BODY_ERROR);
 	assert_int_equal(r.fault.status, 502);
 	assert_int_equal(r.fault.reason, REASON_ERROR_UPSTREAM);
-	body_reader_init(&r, (struct body_framing){.kind = BODY_LENGTH}, false);
+	body_reader_init(&r, (struct body_framing){.kind = BODY_LENGTH}, false, NULL);
 	assert_int_equal(read_all(&r, SLICE("x"), 1, &payload, &used), BODY_DONE);
 	assert_int_equal(used, 0);
-	body_reader_init(&r, (struct body_framing){.kind = BODY_NONE, .length = 7}, false);
+	body_reader_init(&r, (struct body_framing){.kind = BODY_NONE, .length = 7}, false, NULL);
 	assert_int_equal(read_all(&r, SLICE("x"), 1, &payload, &used), BODY_DONE);
 	assert_int_equal(used, 0);
 	buf_fini(&payload);
@@ -186,7 +215,7 @@ static void until_close_ends_with_the_connection(void **state)
 	struct body_reader r;
 	struct buf payload = {0};
 	size_t used;
-	body_reader_init(&r, (struct body_framing){.kind = BODY_UNTIL_CLOSE}, true);
+	body_reader_init(&r, (struct body_framing){.kind = BODY_UNTIL_CLOSE}, true, NULL);
 	assert_int_equal(read_all(&r, SLICE("hello"), 2, &payload, &used), BODY_MORE);
 	assert_int_equal(used, 5);
 	assert_int_equal(r.payload_total, 5);
@@ -242,6 +271,7 @@ int main(void)
 		cmocka_unit_test(malformed_chunks_are_refused),
 		cmocka_unit_test(huge_sizes_never_wrap),
 		cmocka_unit_test(what_a_peer_can_grow_is_bounded),
+		cmocka_unit_test(a_setting_is_the_last_that_passes),
 		cmocka_unit_test(a_length_is_exact),
 		cmocka_unit_test(until_close_ends_with_the_connection),
 		cmocka_unit_test(payload_is_framed_anew),

@@ -347,6 +347,34 @@ static void limits_hold_and_one_less_passes(void **state)
 	refuse((struct slice){text, HTTP1_HEAD_BYTES_MAX + 1}, 431, REASON_DENY_LIMIT);
 }
 
+/** With limits of its own, a head in one piece. */
+static enum http1_result parse_within(const struct limits *limits, const char *text)
+{
+	struct http1_scan scan = {.limits = limits};
+	struct http_fault why;
+	enum http1_result r = http1_parse_request(&scan, slice_of(text), &request, &why);
+	if (r == HTTP1_ERROR)
+		assert_int_equal(why.reason, REASON_DENY_LIMIT);
+	return r;
+}
+
+static void a_setting_is_the_last_that_passes(void **state)
+{
+	(void)state;
+	struct limits line = limits_default(), head = line, fields = line;
+	line.line_bytes = 14;
+	assert_int_equal(parse_within(&line, "GET / HTTP/1.1\r\n" HOST "\r\n"), HTTP1_DONE);
+	assert_int_equal(parse_within(&line, "GET /a HTTP/1.1\r\n" HOST "\r\n"), HTTP1_ERROR);
+	head.head_bytes = (uint32_t)strlen("GET / HTTP/1.1\r\n" HOST "\r\n");
+	assert_int_equal(parse_within(&head, "GET / HTTP/1.1\r\n" HOST "\r\n"), HTTP1_DONE);
+	assert_int_equal(parse_within(&head, "GET /a HTTP/1.1\r\n" HOST "\r\n"), HTTP1_ERROR);
+	assert_int_equal(parse_within(&head, "GET /ab HTTP/1.1\r\n" HOST), HTTP1_ERROR);
+	fields.head_fields = 2;
+	assert_int_equal(parse_within(&fields, "GET / HTTP/1.1\r\n" HOST "X:\r\n\r\n"), HTTP1_DONE);
+	assert_int_equal(
+		parse_within(&fields, "GET / HTTP/1.1\r\n" HOST "X:\r\nX:\r\n\r\n"), HTTP1_ERROR);
+}
+
 static void fields_are_counted(void **state)
 {
 	(void)state;
@@ -592,6 +620,7 @@ int main(void)
 		cmocka_unit_test(there_is_one_host),
 		cmocka_unit_test(target_and_host_name_one_origin),
 		cmocka_unit_test(limits_hold_and_one_less_passes),
+		cmocka_unit_test(a_setting_is_the_last_that_passes),
 		cmocka_unit_test(fields_are_counted),
 		cmocka_unit_test(upgrades_and_expectations_are_seen),
 		cmocka_unit_test(some_fields_are_never_nominated),
