@@ -94,8 +94,15 @@ static int add_segment(struct verify *v, const char *name, struct failure *why)
 	if (s->name == NULL)
 		return failure_errno(why, -ENOMEM, "audit verify");
 	v->segment_count++;
+	if (strcmp(base, AUDIT_INDEX_NAME) == 0)
+		return failure_set(why, -EINVAL,
+			"%s: an index, which is read with its folder: --audit-dir %.*s", name,
+			slash == NULL ? 1 : (int)(slash - name) + (slash == name),
+			slash == NULL ? "." : name);
 	if (fstatat(verify_base(v), name, &st, 0) < 0)
 		return failure_errno(why, -errno, "%s", name);
+	if (S_ISDIR(st.st_mode))
+		return failure_set(why, -EISDIR, "%s: a folder: --audit-dir %s", name, name);
 	v->all_bytes += (uint64_t)st.st_size;
 	size_t stem = strlen(base) - (slice_ends(slice_of(base), SLICE(".jsonl")) ? 6 : 0);
 	(void)snprintf(link, sizeof(link), "open/%.*s", (int)stem, base);

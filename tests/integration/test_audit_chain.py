@@ -248,6 +248,13 @@ def test_what_can_not_be_read_is_another_status(log, tmp_path):
     assert verify(log.folder, os.path.join(log.folder, log.biggest()))[0] == 0, "the twin"
 
 
+@pytest.mark.parametrize("pattern", ["", "/*.jsonl"], ids=["the-folder", "all-files-of-it"])
+def test_a_folder_among_the_files_is_no_finding_and_its_option_is_named(log, pattern):
+    words = [program(), "audit", "verify", *sorted(glob.glob(log.folder + pattern))]
+    said = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (said.returncode, said.stdout) == (2, "") and said.stderr.endswith(f": --audit-dir {log.folder}\n"), said.stderr
+
+
 def test_lines_before_a_number_are_not_missed(log):
     folder, name = log.copy(), log.biggest()
     whole = lines_of(folder, name)
