@@ -83,6 +83,7 @@ struct policy_question {
 	bool encoded_slash;
 	uint64_t now_ms; /* wall clock, for expires= */
 	bool enforce;    /* as if nothing was observed: what is said when mode=observe ends */
+	bool unread;     /* the bytes are neither TLS nor HTTP: for policy_suggest() alone */
 };
 
 #define POLICY_DETAIL_BYTES 256

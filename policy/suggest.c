@@ -53,20 +53,22 @@ char *policy_suggest(
 	/* CONNECT asks for a host and port only. */
 	bool asked = q->method.len > 0 && !slice_equal(q->method, SLICE("CONNECT"));
 	bool plain = q->scheme == POLICY_SCHEME_HTTP;
+	/* On the ports of the web such bytes are more likely a mistake than a protocol. */
+	bool raw = q->unread && q->port != TLS_PORT && q->port != HTTP_PORT;
 	/* A path that no rule can spell is left out: the rule is then wider, and still one that loads. */
 	bool path = asked && q->path.len > 0 && pattern_check_path(q->path, &offset) == NULL;
 	to[0] = '\0';
 	write_host(q->host, host);
 	if (host[0] == '\0' || (asked && value_method(q->method) != NULL))
 		return to;
-	if (q->port != TLS_PORT)
+	if (raw || q->port != TLS_PORT)
 		(void)snprintf(port, sizeof(port), ":%u", q->port);
-	if (plain != (q->port == HTTP_PORT))
+	if (!raw && plain != (q->port == HTTP_PORT))
 		(void)snprintf(scheme, sizeof(scheme), " scheme=%s", plain ? "http" : "https");
 	bool method = asked && !reads(q->method);
-	int len = snprintf(to, capacity, "%s%s%s%.*s%s%.*s%s%s", host, port, method ? " " : "",
-		method ? (int)q->method.len : 0, method ? q->method.ptr : "", path ? " " : "",
-		path ? (int)q->path.len : 0, path ? q->path.ptr : "", scheme,
+	int len = snprintf(to, capacity, "%s%s%s%s%.*s%s%.*s%s%s", raw ? "tcp " : "", host, port,
+		method ? " " : "", method ? (int)q->method.len : 0, method ? q->method.ptr : "",
+		path ? " " : "", path ? (int)q->path.len : 0, path ? q->path.ptr : "", scheme,
 		path && q->encoded_slash ? " enc-slash=literal" : "");
 	if (len < 0 || (size_t)len >= capacity) /* a cut rule would be another rule */
 		to[0] = '\0';

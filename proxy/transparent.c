@@ -39,13 +39,18 @@ static enum flow_progress refuse_noise(struct flow *f, const char *detail)
 	const struct record_words words = {.method = SLICE("CONNECT")};
 	struct policy_question q = flow_question(f);
 	struct policy_verdict v;
+	q.unread = true;
 	record_start(f, &f->connect_record, true);
 	record_continue(f, &f->connect_record);
 	record_describe(&f->connect_record, &words);
 	(void)policy_decide_tunnel(f->sandbox->profile, &q, &v);
 	if (!reason_allows(v.reason))
 		return flow_refuse_verdict(f, &v, &q, NULL);
-	const struct refusal r = {.reason = REASON_DENY_NOT_TLS, .message = detail, .rule = v.rule};
+	bool web = f->port == 443 || f->port == 80; /* its rule admits the port already */
+	const struct refusal r = {.reason = REASON_DENY_NOT_TLS,
+		.message = detail,
+		.rule = v.rule,
+		.question = web ? NULL : &q};
 	return flow_refuse(f, &r);
 }
 

@@ -83,6 +83,10 @@ static const char *remedy(const struct audit_denial *d)
 {
 	static const char *const remedies[][2] = {
 		{"deny.address-private", "addr=PREFIX in the host's rule admits its address"},
+		{"deny.budget", "a larger up=, down= or requests= on its rule lets more through"},
+		{"deny.quota", "a larger max-uses= on its rule lets more through"},
+		{"deny.rate", "a higher rate= on its rule lets it go faster"},
+		{"deny.not-tls", "a tcp rule passes what is neither TLS nor HTTP, unread"},
 		{"deny.size", "req-body=SIZE or resp-body=SIZE in its rule admits more"},
 		{"deny.upstream-cert", "--upstream-ca FILE trusts an authority of your own"},
 	};

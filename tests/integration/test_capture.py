@@ -177,6 +177,7 @@ REFUSED = {
                 "deny.protocol", 400),
     "noise": ("allowed.test", 443, [send(b"\0\1\2\3 what is this\r\n"), END], "deny.not-tls", "reset"),
     "ssh-on-a-web-port": ("allowed.test", 443, [send(SSH), END], "deny.not-tls", "reset"),
+    "ssh-on-a-port-of-http": ("allowed.test", 8080, [send(SSH), END], "deny.not-tls", "reset"),
     "silence": ("allowed.test", 443, [END], "deny.not-tls", "reset"),
     "half-a-word": ("allowed.test", 80, [send(b"GE"), SHUT, END], "deny.not-tls", "reset"),
     "proxy-header": ("allowed.test", 80, [send(b"PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n" + GET.format("x", "allowed.test").encode()), END],
@@ -231,6 +232,13 @@ def test_what_is_refused_is_told_in_the_clients_own_words(refused, case):
     event = refused.assert_denied_once(case, {reason}, total=len(refused.events(case)))
     assert event["unmapped"]["eclusa"]["intercept"] == "transparent", "L"
     assert event["dst_endpoint"].get("hostname", event["dst_endpoint"].get("ip")) == host, "L" + refused.explain(case)
+
+
+@pytest.mark.parametrize("case, rule", [("port-ssh", f"tcp allowed.test:22 addr={ORIGIN}/32"), ("ssh-on-a-web-port", None),
+                                        ("ssh-on-a-port-of-http", f"tcp allowed.test:8080 addr={ORIGIN}/32")])
+def test_for_another_protocol_a_tcp_rule_is_suggested(refused, case, rule):
+    event, = refused.events(case)
+    assert event["unmapped"]["eclusa"].get("allow") == rule, "L" + refused.explain(case)
 
 
 def test_nothing_of_what_was_refused_left(refused):

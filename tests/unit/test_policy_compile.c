@@ -480,6 +480,12 @@ static void a_suggestion_admits_what_it_was_made_for(void **state)
 	assert_string_equal(policy_suggest(&ask.q, &nearest, rule, sizeof(rule)),
 		"a.test addr=10.0.0.0/8,fd00::1/128");
 	assert_string_equal(policy_suggest(&ask.q, &nearest, cut, sizeof(cut)), "a.test");
+	ask.q.unread = true; /* a port of the web: no protocol of its own */
+	assert_string_equal(policy_suggest(&ask.q, NULL, rule, sizeof(rule)), "a.test");
+	ask.q.port = 22;
+	assert_string_equal(policy_suggest(&ask.q, NULL, rule, sizeof(rule)), "tcp a.test:22");
+	ask.q.port = 443;
+	ask.q.unread = false;
 	nearest.allow = false;
 	assert_string_equal(policy_suggest(&ask.q, &nearest, rule, sizeof(rule)), "a.test");
 	ask.q.method = (struct slice){NULL, 0};
