@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define LAUNCHER_FD 3
 #define NETD_FD     4
@@ -45,6 +46,14 @@ static const char usage[] =
 	"at once.\n"
 	"Exit status: 0 ended in order, 1 failed, 2 there is no policy to start with, 125 wrong usage.\n";
 
+/** A channel is there where the launcher started us; who calls by hand has none, and wants to know the options. */
+static bool is_channel(int fd)
+{
+	int type = 0;
+	socklen_t len = sizeof(type);
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET;
+}
+
 int main(int argc, char **argv)
 {
 	struct alone_options options;
@@ -54,7 +63,7 @@ int main(int argc, char **argv)
 		if (strcmp(argv[i], "--version") == 0)
 			return printf("eclusa-proxy %s\n", ECLUSA_VERSION) < 0;
 	}
-	if (argc == 1) {
+	if (argc == 1 && is_channel(LAUNCHER_FD) && is_channel(NETD_FD)) {
 		log_open("eclusa-proxy", LOG_LEVEL_WARN);
 		return super_run(LAUNCHER_FD, NETD_FD);
 	}

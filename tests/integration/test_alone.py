@@ -91,6 +91,11 @@ def test_wrong_usage_is_one_line_and_status_125(machine, more, says):
     assert says in done.stderr and len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
+def test_called_without_a_word_it_says_what_is_missing():
+    done = subprocess.run([BINARY], capture_output=True, text=True, timeout=20, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (125, "", "eclusa-proxy: --listen is missing (eclusa-proxy --help)\n")
+
+
 def test_an_address_that_others_reach_is_taken_when_asked_for(lab, machine):
     alone = Alone(lab, machine, RULES, "--remote-clients", arguments=None)
     alone.end()
