@@ -11,7 +11,7 @@
 static const struct command COMMANDS[] = {
 	{"run", "run a program in a sandbox", command_run},
 	{"policy", "check, test and explain policy files", command_policy},
-	{"audit", "check the audit log, and make its key", command_audit},
+	{"audit", "read, check, export and picture the audit log", command_audit},
 	{"env", "print the variables that tell clients of the proxy", command_env},
 	{"top", "show what sandboxes do now", command_top},
 	{"doctor", "check what this host can hold", command_doctor},

@@ -8,8 +8,10 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 
 #define STATUS_FAILED     125
+#define HELP_COLUMNS      24 /* of an option with its argument */
 #define RESULT_TEXT_BYTES ((size_t)1 << 20)
 /* a captured byte is at most six in JSON, and there are two streams */
 #define RESULT_JSON_BYTES(output_limit) ((size_t)(output_limit)*12 + ((size_t)32 << 20))
@@ -37,7 +39,11 @@ static void print_help(void)
 		(void)snprintf(name, sizeof(name), "--%s%s%s", o[i].name,
 			o[i].argument == NULL ? "" : " ",
 			o[i].argument == NULL ? "" : o[i].argument);
-		(void)printf("  %s%-24s %s\n", letter, name, o[i].help);
+		if (strlen(name) > HELP_COLUMNS) /* too wide for its column: a line of its own */
+			(void)printf(
+				"  %s%s\n%*s%s\n", letter, name, HELP_COLUMNS + 7, "", o[i].help);
+		else
+			(void)printf("  %s%-*s %s\n", letter, HELP_COLUMNS, name, o[i].help);
 	}
 	(void)puts(
 		"      --spec FILE              read the run from a JSON document; - is standard input\n"
