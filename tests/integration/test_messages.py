@@ -121,8 +121,8 @@ def test_results_that_are_lost_are_counted_and_the_folder_named(desk):
     args = ["--out", "src", "--", "sh", "-c", "echo new | tee /out/a >/out/b"]
     status, _, err = desk.run(*args)
     assert status == 125
-    assert "eclusa: 1 of the results lost: they could not be put into src, where 1 are\n" in err
-    assert "/out/a: exists in the target folder: --overwrite" in err
+    assert "eclusa: results: 1 lost, as they could not be put into src; 1 are there\n" in err
+    assert "/out/a: exists in the target folder: --overwrite replaces it\n" in err
     for name in ("a", "b"):
         os.unlink(os.path.join(desk.folder, "src", name))
 
