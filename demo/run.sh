@@ -75,7 +75,7 @@ run_bare() {
 	mkdir -p "$work/bare"
 	mount --bind "$work/lab/hosts" /etc/hosts # in a mount namespace of this demo's own
 	(cd demo && env -u http_proxy -u https_proxy -u HTTP_PROXY -u HTTPS_PROXY SSL_CERT_FILE="../$work/lab/ca.pem" \
-		MPLCONFIGDIR="$PWD/$work/bare/matplotlib" OUT="../$work/bare" "$python" report.py) >"$work/bare/stdout" 2>"$work/bare/stderr" || {
+		MPLCONFIGDIR="$PWD/../$work/bare/matplotlib" OUT="../$work/bare" "$python" report.py) >"$work/bare/stdout" 2>"$work/bare/stderr" || {
 		echo "demo: the report program fails even without a sandbox:" >&2
 		cat "$work/bare/stderr" >&2
 		return 1
