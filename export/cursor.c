@@ -72,16 +72,16 @@ int cursor_write(const struct cursor *c, struct buf *to)
 	return buf_append(to, SLICE("end\n"));
 }
 
-/** The next word of a line. */
+/** The next word of a line. Behind the last one nothing stands, not even a space: line->ptr is NULL then. */
 static bool take_word(struct slice *line, struct slice *ret)
 {
 	struct slice rest = {NULL, 0};
 	if (line->ptr == NULL)
 		return false;
-	if (!slice_split(*line, ' ', ret, &rest)) {
+	if (!slice_split(*line, ' ', ret, &rest))
 		*ret = *line;
-		rest = (struct slice){NULL, 0};
-	}
+	else if (rest.len == 0)
+		return false;
 	*line = rest;
 	return true;
 }
