@@ -47,6 +47,7 @@ void metrics_begin(struct metrics *m)
 {
 	atomic_store_explicit(&m->counts[METRICS_ENDED], load(&m->counts[METRICS_ACCEPTED]),
 		memory_order_relaxed);
+	metrics_set(m, METRICS_POOLED, 0);
 }
 
 void metrics_took(struct metrics *m, enum metrics_time what, uint64_t duration_ns)
@@ -126,7 +127,8 @@ static void write_decisions(const struct metrics *m, struct buf *to)
 	}
 }
 
-static void write_open(const struct metrics *m, struct buf *to)
+/** What goes up and down. */
+static void write_gauges(const struct metrics *m, struct buf *to)
 {
 	uint64_t ended = load(&m->counts[METRICS_ENDED]);
 	uint64_t accepted = load(&m->counts[METRICS_ACCEPTED]);
@@ -134,6 +136,10 @@ static void write_open(const struct metrics *m, struct buf *to)
 		"Connections of clients that stand.");
 	exposition_sample(
 		to, "eclusa_proxy_connections_open", NULL, accepted > ended ? accepted - ended : 0);
+	exposition_family(to, "eclusa_proxy_upstream_waiting", EXPOSITION_GAUGE,
+		"Connections to hosts that wait for another request.");
+	exposition_sample(
+		to, "eclusa_proxy_upstream_waiting", NULL, load(&m->counts[METRICS_POOLED]));
 }
 
 void metrics_write(const struct metrics *m, struct buf *to)
@@ -145,7 +151,7 @@ void metrics_write(const struct metrics *m, struct buf *to)
 			exposition_family(to, f->name, EXPOSITION_COUNTER, f->help);
 		exposition_sample(to, f->name, f->labels, load(&m->counts[f->count]));
 	}
-	write_open(m, to);
+	write_gauges(m, to);
 	for (size_t i = 0; i < array_size(times); i++) {
 		uint64_t counts[METRICS_BOUNDS + 1];
 		for (size_t k = 0; k <= METRICS_BOUNDS; k++)

@@ -21,6 +21,7 @@ enum metrics_count {
 	METRICS_ENDED,      /* of them */
 	METRICS_DIALLED,    /* connections to hosts that stand */
 	METRICS_REUSED,     /* requests that found one open */
+	METRICS_POOLED,     /* connections to hosts that wait for a request: goes up and down */
 	METRICS_CLIENT_TLS, /* handshakes that were completed, */
 	METRICS_CLIENT_TLS_FAILED,
 	METRICS_UPSTREAM_TLS, /* likewise towards hosts */
@@ -50,7 +51,7 @@ int metrics_create(void);
 /** Map it, or with -1 memory that nobody else sees. The mapping outlives @fd. @return NULL: no memory, or not such a file. */
 struct metrics *metrics_open(int fd);
 void metrics_close(struct metrics *m);
-/** A worker begins: connections of the one before it, if there was one, have ended. */
+/** A worker begins: connections of the one before it, if there was one, have ended, those to hosts too. */
 void metrics_begin(struct metrics *m);
 
 static inline void metrics_add_to(_Atomic uint64_t *to, uint64_t count)
@@ -63,6 +64,12 @@ static inline void metrics_add_to(_Atomic uint64_t *to, uint64_t count)
 static inline void metrics_add(struct metrics *m, enum metrics_count what, uint64_t count)
 {
 	metrics_add_to(&m->counts[what], count);
+}
+
+/** Of what goes up and down. */
+static inline void metrics_set(struct metrics *m, enum metrics_count what, uint64_t value)
+{
+	atomic_store_explicit(&m->counts[what], value, memory_order_relaxed);
 }
 
 static inline void metrics_decided(struct metrics *m, enum reason reason)

@@ -31,7 +31,7 @@ static void unlink_entry(struct pooled *e)
 	*(e->older != NULL ? &e->older->newer : &p->oldest) = e->newer;
 	*(e->newer != NULL ? &e->newer->older : &p->newest) = e->older;
 	s->pooled_count--;
-	p->count--;
+	metrics_set(e->worker->metrics, METRICS_POOLED, --p->count);
 	if (e->owner != NULL)
 		e->owner->parked = NULL;
 }
@@ -99,7 +99,7 @@ static void link_entry(struct pooled *e)
 	*(e->older != NULL ? &e->older->newer : &p->oldest) = e;
 	p->newest = e;
 	s->pooled_count++;
-	p->count++;
+	metrics_set(e->worker->metrics, METRICS_POOLED, ++p->count);
 	if (!uv_is_active((uv_handle_t *)&p->timer))
 		(void)uv_timer_start(&p->timer, on_timer, e->worker->limits.pool_idle_ms,
 			0); /* has a callback, so can't fail */

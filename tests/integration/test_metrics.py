@@ -64,6 +64,7 @@ def test_numbers_are_those_of_the_log(lab, machine, who):
         client.tunnel("allowed.test")
         for n in range(3):
             assert client.get("allowed.test", f"/{n}")[0] == 200
+            wait_until(lambda: value(metrics(alone, port), "eclusa_proxy_upstream_waiting") == 1, "the host's connection waits")
         assert value(metrics(alone, port), "eclusa_proxy_connections_open") == 1
         wait_until(lambda: value(metrics(alone, port), "eclusa_proxy_audit_open_decisions") == 1, "only the tunnel is open")
     assert fetch(alone, "denied.test", "/no") == 403
@@ -110,9 +111,12 @@ def test_a_worker_that_is_killed_takes_no_number_along(lab, machine):
     assert fetch(alone, "denied.test", "/no") == 403
     client = Client(alone)
     client.tunnel("allowed.test")
+    assert client.get("allowed.test", "/")[0] == 200
     wait_until(lambda: value(metrics(alone, port), "eclusa_proxy_connections_open") == 1, "a connection stands")
+    wait_until(lambda: value(metrics(alone, port), "eclusa_proxy_upstream_waiting") == 1, "and one to the host")
     os.kill(alone.child("eclusa-worker"), signal.SIGKILL)
     wait_until(lambda: value(metrics(alone, port), "eclusa_proxy_connections_open") == 0, "the new worker has begun")
+    assert value(metrics(alone, port), "eclusa_proxy_upstream_waiting") == 0
     client.sock.close()
     assert value(metrics(alone, port), DECISIONS, verdict="denied", reason="deny.default") == 1
     assert alone.end() == 0
