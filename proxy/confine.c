@@ -62,6 +62,7 @@ static const struct call allowed[] = {
 	{RECORDER, SCMP_SYS(ftruncate)},
 	{RECORDER, SCMP_SYS(fdatasync)},
 	{RECORDER, SCMP_SYS(io_submit)}, /* the same, not waited for */
+	{RECORDER, SCMP_SYS(io_setup)},
 	{RECORDER, SCMP_SYS(io_getevents)},
 	{RECORDER, SCMP_SYS(fallocate)},
 	{RECORDER, SCMP_SYS(sync_file_range)},

@@ -16,8 +16,14 @@
 void disk_open(struct disk *d)
 {
 	*d = (struct disk){.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-	if (d->event_fd >= 0 && syscall(SYS_io_setup, 1, &d->context) < 0)
+}
+
+/** Not before the first question: a process that has a context waits 10 ms and more for it in its exit (exit_aio() in the kernel). */
+static bool can_ask(struct disk *d)
+{
+	if (d->event_fd >= 0 && d->context == 0 && syscall(SYS_io_setup, 1, &d->context) < 0)
 		fd_close(&d->event_fd); /* a kernel without it: each sync is waited for */
+	return d->event_fd >= 0;
 }
 
 int disk_begin(struct disk *d, int fd)
@@ -27,7 +33,7 @@ int disk_begin(struct disk *d, int fd)
 		.aio_flags = IOCB_FLAG_RESFD,
 		.aio_resfd = (uint32_t)d->event_fd};
 	struct iocb *controls[] = {&control};
-	if (d->event_fd >= 0 && syscall(SYS_io_submit, d->context, 1L, controls) == 1) {
+	if (can_ask(d) && syscall(SYS_io_submit, d->context, 1L, controls) == 1) {
 		d->pending = true;
 		return 0;
 	}

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct disk {
-	unsigned long context; /* aio_context_t */
+	unsigned long context; /* aio_context_t; 0: nothing was asked yet */
 	int event_fd; /* readable when there is an answer; -1: the kernel can't ask aside */
 	bool pending;
 };
