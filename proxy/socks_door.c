@@ -84,6 +84,16 @@ static enum flow_progress greeted(struct flow *f, size_t len, bool is_open)
 	return FLOW_AGAIN;
 }
 
+/** A client that looks names up itself (socks5://) got an address that stands for the name, and means the name. */
+static const struct host *meant(struct flow *f, const struct host *asked)
+{
+	const struct host *name = NULL;
+	if (asked->kind == HOST_ADDRESS)
+		name = synthetic_find(
+			f->worker->context->synthetic, f->sandbox->budget, &asked->address);
+	return name != NULL ? name : asked;
+}
+
 static enum flow_progress judge(struct flow *f, const struct socks_request *s)
 {
 	struct slice text = {s->text, s->text_len};
@@ -98,7 +108,7 @@ static enum flow_progress judge(struct flow *f, const struct socks_request *s)
 		return refuse(f, &command, text);
 	if (!s->has_host)
 		return refuse(f, &name, text);
-	flow_aim(f, &s->host, s->port);
+	flow_aim(f, meant(f, &s->host), s->port);
 	record_start(f, &f->connect_record, true);
 	record_describe(&f->connect_record, &words);
 	return flow_judge_tunnel(f, NULL, s->len);

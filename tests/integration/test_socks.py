@@ -103,6 +103,18 @@ def test_a_literal_is_judged_as_one(admitted):
     admitted.assert_denied_once("literal", {"deny.upstream-cert"})
 
 
+@pytest.mark.parametrize("path, status, code", [("/v1/x", "200", "allow.rule"), ("/other", "403", "deny.path")])
+def test_an_address_that_stands_for_a_name_is_judged_as_the_name(lab, world, who, path, status, code):
+    """curl --socks5 looks the name up itself."""
+    run = run_eclusa(lab, [], ["curl", "-sS", "--socks5", "10.255.255.254:3128", "-o", "/dev/null", "-w", "%{http_code} %{remote_ip}",
+                               f"https://allowed.test{path}"], policy=[f"allowed.test /v1/** addr={ORIGIN}/32"], user=who)
+    assert run.output.split()[0] == status, "C" + run.report()
+    event, = (e for e in run.decisions() if e["http_request"]["http_method"] == "GET")
+    assert (event["status_code"], event["dst_endpoint"]["hostname"]) == (code, "allowed.test"), "L" + run.report()
+    assert event["unmapped"]["eclusa"]["intercept"] == "socks5", "L" + run.report()
+    assert (path in {request.target for request in lab.origin.requests()}) == (status == "200"), "U"
+
+
 # steps, what the client is told, the reason
 REFUSED = {
     "bind": ([socks("allowed.test", 80, command=2)], 7, "deny.protocol"),
@@ -112,6 +124,7 @@ REFUSED = {
     "literal-no-rule": ([socks(bytes([203, 0, 113, 77]))], 2, "deny.address-private"),
     "literal-public": ([socks(bytes([5, 6, 7, 8]))], 2, "deny.default"),
     "literal-loopback": ([socks(bytes([127, 0, 0, 1]), 80)], 2, "deny.address-private"),
+    "literal-of-no-name": ([socks(bytes([198, 18, 3, 4]))], 2, "deny.address-private"),
     "literal-metadata": ([socks(bytes([169, 254, 169, 254]), 80)], 2, "deny.address-metadata"),
     "literal-6": ([socks(V6)], 2, "deny.address-private"),
     "literal-mapped": ([socks(MAPPED)], 2, "deny.address-private"),
