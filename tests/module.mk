@@ -66,6 +66,12 @@ $(BUILD)/tests/probe_calls: tests/lab/probe_calls.c sandbox-launcher/filter_tabl
 	@mkdir -p $(@D)
 	$(Q)$(CC) -D_GNU_SOURCE -I. -std=gnu17 $(WARN) -O1 -static -o $@ $(filter %.c,$^)
 
+# Preloaded into a proxy whose clock a test sets.
+$(BUILD)/tests/clock_step.so: tests/lab/clock_step.c
+	@[ "$(V)" = 1 ] || echo "  LINK    $@"
+	@mkdir -p $(@D)
+	$(Q)$(CC) -D_GNU_SOURCE -I. -std=gnu17 $(WARN) -O1 -shared -fPIC -o $@ $<
+
 # What `make escape` runs in sandboxes; static for the same reason.
 ESCAPE_SOURCES := $(wildcard tests/escape/*.c)
 $(BUILD)/tests/escape_probe: $(ESCAPE_SOURCES) tests/escape/probe.h
@@ -106,7 +112,7 @@ $(BUILD)/tests/load: $(patsubst %,$(BUILD)/obj/tests/bench/%.o,load load_client 
 bench-build: $(BENCH_BINARIES) $(BUILD)/tests/eclusa-proxy-unrecorded $(BUILD)/tests/load
 
 .PHONY: tests-build replay-build
-tests-build: all unit $(BUILD)/tests/probe_calls $(BUILD)/tests/escape_probe $(BUILD)/tests/fault
+tests-build: all unit $(BUILD)/tests/probe_calls $(BUILD)/tests/clock_step.so $(BUILD)/tests/escape_probe $(BUILD)/tests/fault
 replay-build: $(REPLAY_BINARIES)
 
 .PHONY: test test-v2 clients programs escape check bench soak
