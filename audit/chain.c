@@ -61,7 +61,7 @@ static bool take_end(struct slice *line, struct slice end)
 
 static bool take_hex(struct slice *line, struct slice *ret)
 {
-	if (line->len < HEX_BYTES)
+	if (line->ptr == NULL || line->len < HEX_BYTES)
 		return false;
 	*ret = slice_part(*line, line->len - HEX_BYTES, line->len);
 	line->len -= HEX_BYTES;

@@ -28,7 +28,7 @@ static void json_known(struct json *j, const char *key, uint64_t value)
 static void json_layers(struct json *j, const struct receipt *r)
 {
 	json_object(j, "layers");
-	for (int i = 0; i < LAYER_COUNT; i++) {
+	for (enum layer i = 0; i < LAYER_COUNT; i++) {
 		const struct layer_info *info = layer_info(i);
 		bool active = r->confined && (r->facts.layers & LAYER_BIT(i)) != 0;
 		json_object(j, info->name);

@@ -20,7 +20,8 @@
 static const struct probe *const LISTS[] = {
 	PROBES_FILES, PROBES_KERNEL, PROBES_PROCESS, PROBES_CHANNELS};
 
-static void add(struct attempt *a, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static void add(
+	struct attempt *a, const char *format, va_list arguments)
 {
 	size_t used = strlen(a->saw);
 	if (used > 0 && used + 3 < sizeof(a->saw)) {

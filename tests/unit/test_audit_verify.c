@@ -172,6 +172,7 @@ static void a_mark_alone_excuses_nothing(void **state)
 	assert_int_equal(unlinkat(rig.audit.folder_fd, AUDIT_INDEX_NAME, 0), 0);
 	auto_fd empty =
 		openat(rig.audit.folder_fd, AUDIT_INDEX_NAME, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(empty >= 0);
 	int stem = (int)(strlen(rig.audit.name) - strlen(".jsonl"));
 	(void)snprintf(link, sizeof(link), "open/%.*s", stem, rig.audit.name);
 	assert_int_equal(
