@@ -293,7 +293,10 @@ static enum flow_progress judge_request(struct flow *f)
 		return refuse_request(f,
 			f->tunnel ? REASON_DENY_HOST_MISMATCH
 				  : flow_mismatch(f, REASON_DENY_HOST_MISMATCH),
-			421, "the request names another host than the tunnel", NULL);
+			421,
+			f->tunnel ? "the request names another host than the tunnel"
+				  : "the request names another host than the address stands for",
+			NULL);
 	if (bad != 0)
 		return refuse_target(f, bad);
 	bool asterisk = r->form == HTTP1_FORM_ASTERISK;

@@ -54,6 +54,17 @@ static enum flow_progress refuse_noise(struct flow *f, const char *detail)
 	return flow_refuse(f, &r);
 }
 
+/** An address of the pool that is nobody's: it may be an old answer, so no ip: rule around it leads its client to another host. */
+static enum flow_progress refuse_unknown(struct flow *f)
+{
+	const struct record_words words = {.method = SLICE("CONNECT")};
+	const struct refusal r = {.reason = REASON_DENY_ADDRESS_PRIVATE,
+		.message = "the address stands for no name that this sandbox asked for"};
+	record_start(f, &f->connect_record, true);
+	record_describe(&f->connect_record, &words);
+	return flow_refuse(f, &r);
+}
+
 /** A tcp rule asks for no first bytes: the server may be the one that speaks first. */
 static bool is_for_tcp(struct flow *f)
 {
@@ -98,13 +109,12 @@ static enum flow_progress in_the_clear(struct flow *f)
 
 enum flow_progress flow_step_capture(struct flow *f)
 {
+	if (f->host.kind == HOST_ADDRESS && synthetic_is(&f->host.address))
+		return refuse_unknown(f);
 	if (buf_len(&f->client->in) > 0)
 		return in_the_clear(f);
 	if (is_for_tcp(f))
 		return judge(f);
-	if (f->host.kind == HOST_ADDRESS && synthetic_is(&f->host.address))
-		return refuse_noise(
-			f, "the address stands for no name that this sandbox asked for");
 	switch (tls_peek(f->client->fd)) {
 	case TLS_PEEK_NOTHING:
 		f->client->readable = false;

@@ -19,6 +19,7 @@ A step's outcome: {"do", "data" (base64), "status", "end": "eof"|"reset"|"timeou
 """
 import base64
 import concurrent.futures
+import functools
 import itertools
 import json
 import os
@@ -130,15 +131,23 @@ def read_response(peer, method):
     return head, peer.take_exactly(int(length)) if length is not None else peer.take_rest()
 
 
-def start_tls(peer, step):
+@functools.cache
+def context_of(verify, alpn):
     context = ssl.create_default_context()
-    sni = step.get("sni")
     context.check_hostname = False
-    if not step.get("verify", True):
+    if not verify:
         context.verify_mode = ssl.CERT_NONE
-    if step.get("alpn"):
-        context.set_alpn_protocols(step["alpn"])
-    peer.sock = context.wrap_socket(peer.sock, server_hostname=sni)
+    if alpn:
+        context.set_alpn_protocols(alpn)
+    return context
+
+
+def context_for(step):
+    return context_of(step.get("verify", True), tuple(step.get("alpn") or ()))
+
+
+def start_tls(peer, step):
+    peer.sock = context_for(step).wrap_socket(peer.sock, server_hostname=step.get("sni"))
     outcome = {"version": peer.sock.version(), "alpn": peer.sock.selected_alpn_protocol()}
     certificate = peer.sock.getpeercert()
     if certificate:
@@ -252,6 +261,8 @@ def run_exchange(exchange):
 def main():
     with open(sys.argv[1], encoding="ascii") as file:
         exchanges = json.load(file)
+    for step in (step for exchange in exchanges for step in exchange["steps"] if step["do"] == "tls"):
+        context_for(step)  # reads all roots: not while a connection waits for its hello
     with concurrent.futures.ThreadPoolExecutor(int(sys.argv[2]) if len(sys.argv) > 2 else 8) as pool:
         json.dump(list(pool.map(run_exchange, exchanges)), sys.stdout)
 
