@@ -242,7 +242,7 @@ static int write_files(
 	struct trust_files files;
 	auto_free char *database = NULL;
 	trust_files_init(&files);
-	int r = trust_files_begin(&files, why);
+	int r = trust_files_begin(&files, NULL, why);
 	if (r == 0)
 		r = trust_files_finish(&files, ca_pem, why);
 	if (r == 0)

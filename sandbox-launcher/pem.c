@@ -87,3 +87,19 @@ int pem_each(struct slice text, pem_visit *visit, void *arg)
 	buf_fini(&der);
 	return r;
 }
+
+int pem_copy(struct slice text, struct buf *to)
+{
+	int r = 0;
+	for (size_t begin; r == 0 && (begin = find(text, BEGIN)) < text.len;) {
+		text = slice_part(text, begin, text.len);
+		size_t end = find(text, END);
+		if (end == text.len)
+			break;
+		r = buf_append(to, slice_part(text, 0, end + END.len));
+		if (r == 0)
+			r = buf_append(to, SLICE("\n"));
+		text = slice_part(text, end + END.len, text.len);
+	}
+	return r;
+}

@@ -9,5 +9,7 @@ typedef int pem_visit(struct slice der, void *arg);
 
 /** @return 0; -EBADMSG: one can't be decoded; -ENOMEM; or what @visit returned. */
 int pem_each(struct slice text, pem_visit *visit, void *arg);
+/** Append them as they are written, without what stands between them, which may be somebody's key. @return 0, -ENOMEM, -ENOBUFS. */
+int pem_copy(struct slice text, struct buf *to);
 
 #endif

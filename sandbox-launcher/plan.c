@@ -151,7 +151,7 @@ static int plan_files(struct plan *p, struct failure *why)
 	const struct input_user user = {p->root, p->uid, p->gid};
 	int r = p->view.rootfs < 0 ? view_add_host(&p->view, why) : view_add_rootfs(&p->view, why);
 	if (r == 0 && p->profile != NULL)
-		r = trust_files_begin(&p->trust, why);
+		r = trust_files_begin(&p->trust, p->spec->upstream_ca, why);
 	for (size_t i = 0; i < p->spec->tmpfs.count && r == 0; i++)
 		r = plan_tmpfs(p, p->spec->tmpfs.items[i], why);
 	for (size_t i = 0; i < p->input_count && r == 0; i++)

@@ -39,19 +39,43 @@ static int add_authority(struct slice der, void *arg)
 	return r < 0 ? r : add_bag(der, arg);
 }
 
-int trust_files_begin(struct trust_files *t, struct failure *why)
+static int add_system(struct trust_files *t, int fd, struct failure *why)
 {
-	struct upstream_files files = UPSTREAM_FILES_NONE;
-	int r = upstream_open(&(struct upstream_options){0}, &files, why);
-	if (r < 0)
-		return r;
-	r = file_read_fd(files.roots_fd, TRUST_BUNDLE_MAX, &t->bundle);
-	upstream_close(&files);
+	int r = file_read_fd(fd, TRUST_BUNDLE_MAX, &t->bundle);
 	if (r == 0)
 		r = pem_each(buf_slice(&t->bundle), add_bag, t);
 	if (r == -EBADMSG)
 		r = 0; /* a broken one of the system's: Java trusts those before it */
 	return r < 0 ? failure_errno(why, r, "can't read the system's CA bundle") : 0;
+}
+
+static int add_more(struct trust_files *t, int fd, const char *path, struct failure *why)
+{
+	struct buf text;
+	buf_init(&text, TRUST_BUNDLE_MAX);
+	int r = file_read_fd(fd, TRUST_BUNDLE_MAX, &text);
+	if (r == 0)
+		r = pem_each(buf_slice(&text), add_bag, t);
+	if (r == 0)
+		r = buf_append(&t->bundle, SLICE("\n"));
+	if (r == 0)
+		r = pem_copy(buf_slice(&text), &t->bundle);
+	buf_fini(&text);
+	return r < 0
+		? failure_errno(why, r, "--upstream-ca: can't read the certificates of %s", path)
+		: 0;
+}
+
+int trust_files_begin(struct trust_files *t, const char *more, struct failure *why)
+{
+	struct upstream_files files = UPSTREAM_FILES_NONE;
+	int r = upstream_open(&(struct upstream_options){.upstream_ca = more}, &files, why);
+	if (r == 0)
+		r = add_system(t, files.roots_fd, why);
+	if (r == 0 && more != NULL)
+		r = add_more(t, files.more_roots_fd, more, why);
+	upstream_close(&files);
+	return r;
 }
 
 int trust_files_finish(struct trust_files *t, struct slice ca_pem, struct failure *why)

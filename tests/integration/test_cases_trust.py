@@ -98,13 +98,48 @@ except OSError as error:
 
 
 def test_e02_variables_that_replace_name_the_full_bundle(served, who):
-    """It holds the public roots and ours, is the same at each distribution's place, and can't be written to."""
+    """It holds the public roots, those of --upstream-ca and ours, is the same at each distribution's place, and can't be written to."""
     run = run_eclusa(served, [], ["/usr/bin/python3", "-c", BUNDLE_SCRIPT], policy=RULE, user=who)
     with open("/etc/ssl/certs/ca-certificates.crt", encoding="utf-8") as file:
         system = file.read().count("-----BEGIN CERTIFICATE-----")
+    with open(served.certificates.ca_file, encoding="utf-8") as file:
+        more = file.read().count("-----BEGIN CERTIFICATE-----")
     assert run.status == 0, run.report()
     count, variables, refused = run.output.split()
-    assert int(count) == system + 1 and int(variables) > 12 and refused in ("OSError", "PermissionError"), run.report()
+    assert int(count) == system + more + 1 and int(variables) > 12 and refused in ("OSError", "PermissionError"), run.report()
+
+
+SPLICED = [f"spliced.wild.test:443 tls=splice addr={ORIGIN}/32", f"unknownroot.wild.test:443 tls=splice addr={ORIGIN}/32"]
+SPEAKERS = {
+    "curl": "curl -sS -o /dev/null -w '%{http_code}' https://{}/whole; echo \" $?\"",
+    "urllib": "python3 -c \"import urllib.request as u; print(u.urlopen('https://{}/whole').status, 0)\" 2>/tmp/why || "
+              "echo 000 $(grep -c CERTIFICATE_VERIFY_FAILED /tmp/why)",
+    "openssl with the distribution's file": "env -u SSL_CERT_FILE -u CURL_CA_BUNDLE curl -sS -o /dev/null -w '%{http_code}' https://{}/whole; echo \" $?\"",
+}
+
+
+@pytest.mark.parametrize("mode", [VARIABLES, CAPTURE])
+def test_e02_a_spliced_host_is_verified_by_the_roots_of_upstream_ca(served, who, mode):
+    """Its certificate comes as it is: of an authority that --upstream-ca names, and for the twin of one that nobody names."""
+    script = "\n".join(text.replace("{}", host) for text in SPEAKERS.values() for host in ("spliced.wild.test", "unknownroot.wild.test"))
+    options = ["--proxy-env", "off"] if mode == CAPTURE else []
+    before = served.origin.connections.mark()
+    run = run_eclusa(served, options, ["/bin/sh", "-c", script], policy=SPLICED, user=who)
+    said = [line.split() for line in run.output.splitlines()]
+    assert [line[0] for line in said] == ["200", "000"] * len(SPEAKERS), "C" + run.report()
+    assert all(code != "0" for _, code in said[1::2]), "C: it failed by its certificate" + run.report()
+    assert {r.host for r in served.origin.requests(before)} == {"spliced.wild.test"}, "U: no request to whom the client does not trust"
+    tunnels = [e for e in run.events if e.get("status_code") == "allow.splice" and "http_request" in e]
+    assert len(tunnels) == len(said), "L" + run.report()
+
+
+def test_e02_java_gets_the_roots_of_upstream_ca_as_well(served):
+    run = run_eclusa(served, [], ["openssl", "pkcs12", "-in", "/run/eclusa/java.p12", "-nokeys", "-passin", "pass:changeit", "-nomacver"],
+                     policy=RULE)
+    with open(served.certificates.ca_file, encoding="utf-8") as file:
+        wanted = re.findall(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", file.read(), re.S)
+    held = "".join(run.output.split())
+    assert wanted and all("".join(one.split()) in held for one in wanted), run.report()[:2000]
 
 
 def test_e02_databases_are_sound(served):

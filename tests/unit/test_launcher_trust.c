@@ -2,6 +2,7 @@
 #include "tests/unit/cmocka_setup.h"
 
 #include "common/cleanup.h"
+#include "common/file.h"
 #include "sandbox-launcher/certificate.h"
 #include "sandbox-launcher/der.h"
 #include "sandbox-launcher/java_store.h"
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* CN=unit test CA, serial 4660, P-256. */
 static const char CERTIFICATE[] =
@@ -63,6 +65,66 @@ static void certificates_are_found_between_other_text(void **state)
 	assert_int_equal(pem_each(SLICE("-----BEGIN PRIVATE KEY-----\n"), count_all, &count), 0);
 	assert_int_equal(count, 2);
 	buf_fini(&text);
+}
+
+static void certificates_are_copied_and_nothing_else(void **state)
+{
+	(void)state;
+	static const char key[] = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+	struct buf text, copy, wanted;
+	buf_init(&text, 0);
+	buf_init(&copy, 0);
+	buf_init(&wanted, 0);
+	(void)buf_printf(&wanted, "%s%s", CERTIFICATE, CERTIFICATE);
+	(void)buf_printf(&text, "%s%s%s# end\n%s-----BEGIN CERTIFICATE-----\nAA", key, CERTIFICATE,
+		key, CERTIFICATE);
+	assert_int_equal(pem_copy(buf_slice(&text), &copy), 0);
+	assert_true(slice_equal(buf_slice(&copy), buf_slice(&wanted)));
+	buf_fini(&wanted);
+	buf_fini(&text);
+	buf_fini(&copy);
+}
+
+/** Bundle and store of the system's roots and those of a file with this text. */
+static int begin_with(const char *content, struct trust_files *ret)
+{
+	char path[] = "/tmp/eclusa-roots-XXXXXX";
+	struct failure why = {0};
+	auto_fd fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(file_write_all(fd, slice_of(content)), 0);
+	trust_files_init(ret);
+	int r = trust_files_begin(ret, path, &why);
+	(void)unlink(path);
+	if (r < 0)
+		assert_non_null(strstr(why.text, "--upstream-ca"));
+	return r;
+}
+
+static void more_roots_stand_beside_those_of_the_system(void **state)
+{
+	(void)state;
+	static const char key[] = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+	static const char broken[] = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
+	struct trust_files plain, more, wrong;
+	struct failure why = {0};
+	struct buf text, der = decoded();
+	buf_init(&text, 0);
+	(void)buf_printf(&text, "%s%s", key, CERTIFICATE);
+	(void)buf_append(&text, (struct slice){"", 1});
+	trust_files_init(&plain);
+	assert_int_equal(trust_files_begin(&plain, NULL, &why), 0);
+	assert_int_equal(begin_with(buf_slice(&text).ptr, &more), 0);
+	assert_int_equal(buf_len(&more.bundle), buf_len(&plain.bundle) + 1 + strlen(CERTIFICATE));
+	struct slice bags = buf_slice(&more.java_bags);
+	assert_non_null(memmem(bags.ptr, bags.len, buf_slice(&der).ptr, buf_len(&der)));
+	assert_int_equal(buf_len(&more.nss), 0);
+	assert_int_equal(begin_with(broken, &wrong), -EBADMSG);
+	trust_files_fini(&plain);
+	trust_files_fini(&more);
+	trust_files_fini(&wrong);
+	buf_fini(&text);
+	buf_fini(&der);
 }
 
 static void broken_base64_is_no_certificate(void **state)
@@ -258,6 +320,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(certificates_are_found_between_other_text),
+		cmocka_unit_test(certificates_are_copied_and_nothing_else),
+		cmocka_unit_test(more_roots_stand_beside_those_of_the_system),
 		cmocka_unit_test(broken_base64_is_no_certificate),
 		cmocka_unit_test(a_visitors_word_ends_the_visit),
 		cmocka_unit_test(elements_are_wrapped_as_der_has_them),
