@@ -238,18 +238,17 @@ def test_what_is_refused_is_told_in_the_clients_own_words(refused, case):
     assert event["dst_endpoint"].get("hostname", event["dst_endpoint"].get("ip")) == host, "L" + refused.explain(case)
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize("case, rule", [("port-ssh", f"tcp allowed.test:22 addr={ORIGIN}/32"), ("ssh-on-a-web-port", None),
                                         ("ssh-on-a-port-of-http", f"tcp allowed.test:8080 addr={ORIGIN}/32")])
 def test_for_another_protocol_a_tcp_rule_is_suggested(refused, case, rule):
     event, = refused.events(case)
     assert event["unmapped"]["eclusa"].get("allow") == rule, "L" + refused.explain(case)
-=======
+
+
 @pytest.mark.parametrize("case", ["pool", "pool-opened", "pool-opened-raw"])
 def test_no_rule_is_proposed_for_an_address_that_stands_for_nothing(refused, case):
     event, = refused.events(case)
     assert "stands for no name" in event["status_detail"] and "allow" not in event["unmapped"]["eclusa"], "L" + refused.explain(case)
->>>>>>> 2801512 (wip)
 
 
 def test_nothing_of_what_was_refused_left(refused):
