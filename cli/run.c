@@ -174,6 +174,8 @@ static int close_inherited(void)
 static int report_json(const struct result *result, const struct spec *spec)
 {
 	struct buf out;
+	if (spec->stream && result->write_error[0] != 0)
+		return -result->write_error[0]; /* behind a line that is not whole it would be none */
 	buf_init(&out, RESULT_JSON_BYTES(spec->output_limit_bytes));
 	int r = result_json(result, spec, &out);
 	if (r == 0)

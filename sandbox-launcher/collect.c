@@ -104,7 +104,9 @@ void collected_fini(struct collected *c)
 static void skip(struct walk *w, bool failed, const char *reason)
 {
 	char shown[512];
-	if (buf_len(&w->to->skipped) < 65536) /* the rest is counted with failed */
+	if (buf_len(&w->to->skipped) >= 65536)
+		w->to->untold++;
+	else
 		(void)buf_printf(&w->to->skipped, "%s: %s\n",
 			slice_escape(slice_of(w->path), shown, sizeof(shown)), reason);
 	w->to->failed += failed ? 1 : 0;
@@ -125,6 +127,7 @@ static int artifact_add(struct walk *w, uint64_t size, const char *sha256)
 	memcpy(a->sha256, sha256, sizeof(a->sha256));
 	c->count++;
 	c->bytes += size;
+	c->name_bytes += strlen(w->path);
 	return 0;
 }
 
@@ -204,6 +207,8 @@ static void take_file(struct walk *w, int folder, int target, const char *name)
 		skip(w, true, "results exceed --out-limit");
 	else if (w->to->count >= w->options->files)
 		skip(w, true, "too many results: --out-files");
+	else if (strlen(w->path) > COLLECT_NAMES_MAX - w->to->name_bytes)
+		skip(w, true, "names of the results are too long together");
 	else {
 		int r = deliver(w, from, target, name, &st);
 		if (r == -EEXIST)

@@ -12,6 +12,8 @@
 
 #define COLLECT_DEPTH_MAX 32
 #define COLLECT_PATH_MAX  4096
+#define COLLECT_NAMES_MAX                                                                          \
+	((size_t)2 << 20) /* paths of all results: the result of the run tells them */
 
 /** The caller's folder, checked before anything ran. */
 struct collect_target {
@@ -32,7 +34,9 @@ struct collected {
 	struct artifact *items;
 	size_t count;
 	uint64_t bytes;
+	size_t name_bytes;  /* of all paths */
 	struct buf skipped; /* lines: "path: why", escaped */
+	unsigned untold;    /* skipped, without a line: there were too many */
 	unsigned failed;    /* of those: results that could not be delivered, not mere skips */
 };
 

@@ -176,7 +176,15 @@ static void finish_telling(struct run *run)
 		return;
 	event_lines_violations(&run->lines);
 	event_lines_follow(&run->lines);
+}
+
+/* The last lines may wait for their reader. */
+static void end_telling(struct run *run)
+{
+	if (!run->tells)
+		return;
 	int r = event_lines_flush(&run->lines);
+	event_lines_fini(&run->lines);
 	if (r < 0 && run->result->write_error[0] == 0)
 		result_error(run->result, "standard output can't be written: %s", strerror(-r));
 }
@@ -251,6 +259,7 @@ static void collect(struct run *run)
 	struct slice rest = buf_slice(&result->collected.skipped), line;
 	while (slice_split(rest, '\n', &line, &rest))
 		result_error(result, "/out/%.*s", (int)line.len, line.ptr);
+	result->errors_left_out += result->collected.untold;
 	if (result->collected.failed > 0 &&
 		(result->verdict == VERDICT_OK || result->verdict == VERDICT_EXIT)) {
 		result->verdict = VERDICT_OUTPUT;
@@ -312,8 +321,6 @@ static void finish_record(struct run *run, const struct message_counters_read *c
 static void run_fini(struct run *run)
 {
 	launched_fini(&run->launched);
-	if (run->tells)
-		event_lines_fini(&run->lines);
 	network_free(run->network);
 	env_free(run->env);
 	record_fini(&run->record);
@@ -368,5 +375,7 @@ int sandbox_run(const struct spec *spec, struct result *ret, struct failure *why
 		finish_record(&run, NULL);
 	}
 	run_fini(&run);
+	supervise_finish();
+	end_telling(&run);
 	return r;
 }

@@ -75,9 +75,15 @@ void stream_write(struct stream *s)
 		buf_consume(&s->kept, (size_t)put);
 		return;
 	}
-	if (errno == EINTR || errno == EAGAIN)
+	if (errno != EINTR && errno != EAGAIN)
+		stream_give_up(s, errno);
+}
+
+void stream_give_up(struct stream *s, int error)
+{
+	if (s->to < 0)
 		return;
-	s->write_error = errno;
+	s->write_error = error;
 	buf_clear(&s->kept);
 	s->closes_from = true;
 	s->from = -1;

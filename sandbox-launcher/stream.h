@@ -33,6 +33,8 @@ bool stream_done(const struct stream *s);
 int stream_read(struct stream *s);
 /** Pass on what fits. A reader who is gone ends the stream. */
 void stream_write(struct stream *s);
+/** What nobody takes is not waited for any more: an error of writing. A capture stays. */
+void stream_give_up(struct stream *s, int error);
 /** What a capture has, without a character at its end of which more may come; all of it once the writer is gone. */
 struct slice stream_text(const struct stream *s);
 /** Bytes cut from a capture; the last, incomplete UTF-8 character is cut, too. Call once at the end. */

@@ -55,12 +55,27 @@ int supervise_prepare(struct failure *why)
 	return 0;
 }
 
-static int open_signals(void)
+static sigset_t forwarded(void)
 {
 	sigset_t set;
 	(void)sigemptyset(&set);
 	for (size_t i = 0; i < array_size(FORWARDED); i++)
 		(void)sigaddset(&set, FORWARDED[i]); /* valid numbers */
+	return set;
+}
+
+void supervise_finish(void)
+{
+	const struct timespec now = {0};
+	const sigset_t set = forwarded();
+	while (sigtimedwait(&set, NULL, &now) > 0)
+		;                                   /* meant for the program, which has ended */
+	(void)sigprocmask(SIG_UNBLOCK, &set, NULL); /* it can't fail so */
+}
+
+static int open_signals(void)
+{
+	const sigset_t set = forwarded();
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
 	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -72,12 +87,26 @@ static void end_program(struct loop *l)
 	launched_kill(l->launched);
 }
 
-/* First time: tell the program. A second time of the same: the caller means it. */
+/* Nothing of the sandbox is left but output, which a reader who takes none would have us wait for without end. */
+static void leave_readers(struct loop *l)
+{
+	for (int i = STREAM_OUT; i < STREAM_COUNT; i++)
+		if (stream_wants_write(&l->streams[i]))
+			stream_give_up(&l->streams[i], ECANCELED);
+	if (l->options->lines != NULL && stream_wants_write(&l->options->lines->sink))
+		stream_give_up(&l->options->lines->sink, ECANCELED);
+}
+
+/* First time: tell the program. A second time of the same, or after its end: the caller means it. */
 static void read_signals(struct loop *l)
 {
 	struct signalfd_siginfo info;
 	while (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		int number = (int)info.ssi_signo;
+		if (l->ended) {
+			leave_readers(l);
+			return;
+		}
 		if (number == l->last_signal) {
 			l->seen->caller_signal = number;
 			end_program(l);

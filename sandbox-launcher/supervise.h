@@ -35,6 +35,8 @@ struct supervised {
 int supervise_prepare(struct failure *why);
 void supervise_run(
 	const struct supervise_options *options, struct launched *launched, struct supervised *ret);
+/** When all is recorded and nothing is left of the run: the caller's signals end this process again, as while its output waits for a reader. */
+void supervise_finish(void);
 /** Verdict, numbers and usage into the result. */
 void supervise_judge(const struct supervise_options *options, const struct supervised *seen);
 

@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import pty
+import select
 import shutil
 import signal
 import socket
@@ -21,6 +22,7 @@ import pytest
 
 from lab.box import ENVIRONMENT, PYTHON, Box  # noqa: F401
 from lab.eclusa import USER_UID, install, program, read_audit
+from lab.events import wait_until
 
 
 
@@ -662,6 +664,60 @@ def test_the_second_signal_means_it(box):
         time.sleep(0.1)
     assert process.returncode == 143
     process.communicate()
+
+
+@pytest.mark.parametrize("how", [[], ["--json"], ["--stream"]], ids=["text", "json", "stream"])
+def test_a_reader_who_takes_nothing_does_not_keep_the_run(box, how):
+    """The time limit ends the program; the wait for whoever reads its output ends by a signal, when all is recorded."""
+    reader, writer = os.pipe()
+    process = box.popen("--timeout", "300ms", *how, "--", "sh", "-c", "head -c 900000 /dev/zero; sleep 60", stdout=writer)
+    children = f"/proc/{process.pid}/task/{process.pid}/children"
+
+    def waits():
+        with open(children, encoding="ascii") as file:
+            return not file.read() and not select.select([], [writer], [], 0)[1]
+
+    def ended():
+        process.terminate()
+        return process.poll() is not None
+
+    try:
+        wait_until(waits, "nothing is left but output")
+        assert process.poll() is None, "twin: without a signal it waits"
+        wait_until(ended, "a signal ends it")
+    finally:
+        process.kill()
+        _, err = process.communicate()
+        os.close(reader)
+        os.close(writer)
+    assert process.returncode in (124, 125, -signal.SIGTERM), err
+    last = max(glob.glob(f"{box.audit}/2*.jsonl"), key=os.path.getmtime)
+    with open(last, encoding="utf-8") as file:
+        event = json.loads(file.readlines()[-1])
+    assert (event["status_code"], event["unmapped"]["eclusa"]["verdict"]) == ("sandbox.exit", "wall")
+
+
+@pytest.mark.parametrize("how", ["--json", "--stream"])
+def test_names_of_results_do_not_cost_the_caller_the_result(box, how):
+    """Six bytes in JSON for each of a name: all that may be there would be 100 MB."""
+    status, out, err = box.run(how, "--out", f"names{how}", "--", PYTHON, "-c", """
+import os
+os.chdir("/out")
+for _ in range(14):
+    os.mkdir("\\x01" * 250)
+    os.chdir("\\x01" * 250)
+for i in range(1000): open("f%d" % i, "w").close()""")
+    result = json.loads(out.splitlines()[-1])
+    assert (status, result["verdict"]) == (125, "output"), err
+    assert 500 < len(result["artifacts"]) < 600 and result["decided_by"] == 1000 - len(result["artifacts"])
+    assert "names of the results are too long together" in str(result["errors"])
+    shutil.rmtree(os.path.join(box.home, f"names{how}"))
+
+
+def test_what_is_left_out_of_results_is_counted(box):
+    result = box.result("--out", "links", "--", PYTHON, "-c",
+                        "import os\nfor i in range(2000): os.symlink('x', '/out/' + 'n' * 200 + str(i))")[1]
+    assert len(result["errors"]) + result["errors_left_out"] == 2000 and result["artifacts"] == []
 
 
 def test_the_limit_that_fired_names_its_flag(box):
