@@ -9,6 +9,10 @@ import pytest
 
 from lab.alone import PROFILE, Alone, Client, allow, fetch, policy
 from lab.events import wait_until
+from lab.exchanges import END, SHUT, captured, exchange, response, send, socks, tls
+from lab.oracles import Batch
+from lab.raw_server import RawServers
+from lab.world import ORIGIN
 
 STRICT = policy("set commit before", allow("allowed.test:80,443 GET,POST /** req-body=4m"))
 PLAIN = policy(allow("allowed.test:80,443 GET,POST /** req-body=4m"))
@@ -130,3 +134,82 @@ def test_I03_what_lasts_or_is_large_is_visible_before_it_ends(lab, machine, who)
     assert sorted(opens(alone)) == ["CONNECT", "POST"], "once each, and not what was short"
     assert len(alone.events("allow.rule", "/large")) == 2
     assert PROFILE in str(large["metadata"]["labels"])
+
+
+# --- the other doors, in a sandbox
+
+GREETING = b"SSH-2.0-lab\r\n"
+DOORS_POLICY = f"""policy 1
+
+[profile doors]
+allow allowed.test:80,443 GET /** addr={ORIGIN}/32 id=name
+allow spliced.test:443 tls=splice addr={ORIGIN}/32 id=spliced
+allow tcp banner.test:2201 addr={ORIGIN}/32 id=raw
+"""
+STEPS = {  # id -> (host, port, what follows, decisions by door: with SOCKS the tunnel has one of its own)
+    "tls": ("allowed.test", 443, lambda path: [tls("allowed.test"), *get(path)], (2, 2)),
+    "plain": ("allowed.test", 80, lambda path: get(path), (1, 2)),
+    "splice": ("spliced.test", 443, lambda path: [tls("spliced.test", verify=False), *get(path, "spliced.test")[:2]], (1, 1)),
+    "raw": ("banner.test", 2201, lambda _: [send(b"ping"), SHUT, END], (1, 1)),
+}
+DOORS = ("transparent", "socks5")  # as the log calls them
+
+
+def get(path, host="allowed.test"):
+    return [send(f"GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"), response(), END]
+
+
+def visits():
+    for case, (host, port, steps, _) in STEPS.items():
+        yield captured(f"{case}/transparent", host, port, *steps(f"{case}-transparent"))
+        yield exchange(f"{case}/socks5", socks(host, port), *steps(f"{case}-socks5"))
+
+
+@pytest.fixture(name="doors", scope="module")
+def fixture_doors(lab):
+    heard = []
+
+    def greet(connection):
+        heard.append(connection)
+        connection.send(GREETING)
+        while connection.read():
+            pass
+
+    servers = RawServers(lab.world, {2201: greet})
+    lab.canary.agree(ORIGIN, "tcp", "2201")
+    for name in ("spliced.test", "banner.test"):
+        lab.dns.zone[name] = [ORIGIN]
+    lab.doors = {"strict": lab.write("strict.allow", DOORS_POLICY.replace("[profile doors]", "[profile doors]\nset commit before")),
+                 "plain": lab.write("plain.allow", DOORS_POLICY)}
+    yield heard
+    servers.close()
+
+
+@pytest.fixture(name="strict", scope="module")
+def fixture_strict(lab, doors, who):
+    return Batch(lab, list(visits()), policy=lab.doors["strict"], user=who)
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("case", STEPS)
+def test_each_door_has_its_decision_on_the_disk_first(strict, case, door):
+    seen = strict[f"{case}/{door}"]
+    assert (GREETING if case == "raw" else b"HTTP/1.1 200 OK") in seen.received, "C" + strict.explain(f"{case}/{door}")
+    events = [e for e in strict.run.events if e.get("src_endpoint", {}).get("port") == seen.port and e["class_uid"] != 4003]
+    first = [e for e in events if e["unmapped"]["eclusa"].get("open")]
+    assert len(first) == STEPS[case][3][DOORS.index(door)] and len(events) == 2 * len(first), "L" + strict.explain(f"{case}/{door}")
+    assert events.index(first[0]) == 0 and all(e["unmapped"]["eclusa"]["intercept"] == door for e in events), "L"
+
+
+@pytest.mark.parametrize("mode", ["strict", "plain"])
+def test_nothing_leaves_by_any_door_while_the_disk_has_no_decision(lab, doors, left, mode):
+    """The recorder dies each time that a decision is waited for, until the run is given up. The twin does not wait: all of it leaves."""
+    before = len(doors)
+    batch = Batch(lab, list(visits()), policy=lab.doors[mode], env={"ECLUSA_FAULT": "recorder-before-commit"})
+    if mode == "plain":
+        assert batch.run.status == 0 and len(doors) == before + 2 and left()[0] >= 4, batch.run.report()
+        return
+    assert batch.run.status != 0 and batch.run.result["verdict"] == "supervisor", "C" + batch.run.report()
+    assert left() == (0, 0) and len(doors) == before, "U: not even a question for a name" + batch.run.report()
+    decided = {e["unmapped"]["eclusa"]["intercept"] for e in batch.run.events if str(e.get("status_code")).startswith("allow.") and "unmapped" in e}
+    assert set(DOORS) <= decided, "L" + batch.run.report()
