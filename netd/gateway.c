@@ -65,6 +65,7 @@ static int gateway_build(
 		.synthetic = address_plan_synthetic(),
 		.captured = options->captured,
 		.captured_count = options->captured_count,
+		.sandboxes = options->sandboxes,
 		.transparent = loopback};
 	g->namespace_fd = netns_create();
 	if (g->namespace_fd < 0)

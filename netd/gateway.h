@@ -16,6 +16,7 @@ struct sample_source;
 /** What a gateway has. */
 struct gateway_options {
 	unsigned workers;
+	uint32_t sandboxes; /* at once; 0: as many as the sets of the rules may have */
 	const struct cidr
 		*captured; /* TCP to them reaches the transparent listeners: IPv4, may overlap */
 	size_t captured_count;

@@ -211,7 +211,8 @@ void nft_add_set(struct nft *n, const struct nft_set *spec)
 	nftnl_set_set_u32(set, NFTNL_SET_FLAGS, spec->state == NFT_STATE_NONE ? 0 : NFT_SET_EVAL);
 	nftnl_set_set_u32(set, NFTNL_SET_KEY_TYPE, NFT_TYPE_KEY);
 	nftnl_set_set_u32(set, NFTNL_SET_KEY_LEN, sizeof(struct nft_key));
-	nftnl_set_set_u32(set, NFTNL_SET_DESC_SIZE, NFT_ELEMENTS_MAX);
+	nftnl_set_set_u32(
+		set, NFTNL_SET_DESC_SIZE, spec->elements == 0 ? NFT_ELEMENTS_MAX : spec->elements);
 	if (spec->state != NFT_STATE_NONE) {
 		struct nftnl_expr *state = nft_set_state(spec);
 		if (state != NULL)

@@ -24,6 +24,8 @@ enum nft_state { NFT_STATE_NONE, NFT_STATE_COUNTER, NFT_STATE_LIMIT };
 /** A plain hash set whose key is an interface index (host order) and an IPv4 source address. */
 struct nft_set {
 	const char *name;
+	uint32_t
+		elements; /* at most; 0: NFT_ELEMENTS_MAX. The kernel makes its table for that many at once */
 	enum nft_state state;
 	uint32_t rate; /* NFT_STATE_LIMIT: packets a second that match */
 	uint32_t burst;

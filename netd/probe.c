@@ -32,7 +32,7 @@ static int probe_cable(struct failure *why)
 {
 	struct gateway *g;
 	struct address_slot slot;
-	const struct gateway_options options = {.workers = 1};
+	const struct gateway_options options = {.workers = 1, .sandboxes = 1};
 	int r = gateway_open(&options, &g, why);
 	if (r < 0)
 		return r;

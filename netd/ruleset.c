@@ -121,32 +121,37 @@ static int ruleset_capture_set(struct nft *n, const struct ruleset_doors *doors)
 	return 0;
 }
 
-static void ruleset_sets(struct nft *n)
+static void ruleset_sets(struct nft *n, uint32_t sandboxes)
 {
-	nft_add_set(n, &(struct nft_set){.name = SET_SANDBOXES});
-	nft_add_set(n,
-		&(struct nft_set){.name = SET_REFUSALS,
+	static const struct nft_set sets[] = {
+		{.name = SET_SANDBOXES},
+		{.name = SET_REFUSALS,
 			.state = NFT_STATE_LIMIT,
 			.rate = RULESET_REFUSALS_PER_SECOND,
-			.burst = RULESET_REFUSALS_BURST});
-	nft_add_set(n,
-		&(struct nft_set){.name = SET_CONNECTIONS,
+			.burst = RULESET_REFUSALS_BURST},
+		{.name = SET_CONNECTIONS,
 			.state = NFT_STATE_LIMIT,
 			.rate = RULESET_CONNECTIONS_PER_SECOND,
-			.burst = RULESET_CONNECTIONS_BURST});
-	nft_add_set(n,
-		&(struct nft_set){.name = SET_QUESTIONS,
+			.burst = RULESET_CONNECTIONS_BURST},
+		{.name = SET_QUESTIONS,
 			.state = NFT_STATE_LIMIT,
 			.rate = RULESET_QUESTIONS_PER_SECOND,
-			.burst = RULESET_QUESTIONS_BURST});
-	nft_add_set(n,
-		&(struct nft_set){.name = SET_SAMPLES,
+			.burst = RULESET_QUESTIONS_BURST},
+		{.name = SET_SAMPLES,
 			.state = NFT_STATE_LIMIT,
 			.rate = RULESET_SAMPLES_PER_SECOND,
-			.burst = RULESET_SAMPLES_BURST});
+			.burst = RULESET_SAMPLES_BURST},
+	};
+	for (size_t i = 0; i < array_size(sets); i++) {
+		struct nft_set set = sets[i];
+		set.elements = sandboxes;
+		nft_add_set(n, &set);
+	}
 	for (size_t i = 0; i < array_size(classes); i++)
-		nft_add_set(
-			n, &(struct nft_set){.name = classes[i].set, .state = NFT_STATE_COUNTER});
+		nft_add_set(n,
+			&(struct nft_set){.name = classes[i].set,
+				.elements = sandboxes,
+				.state = NFT_STATE_COUNTER});
 }
 
 static void ruleset_chains(struct nft *n)
@@ -420,7 +425,7 @@ int ruleset_load(struct nft *n, const struct ruleset_doors *doors, struct failur
 	int r = ruleset_capture_set(n, doors);
 	if (r < 0)
 		return failure_errno(why, r, "captured addresses");
-	ruleset_sets(n);
+	ruleset_sets(n, doors->sandboxes);
 	ruleset_chains(n);
 	ruleset_refusal(n, doors->sampled);
 	ruleset_identity(n);

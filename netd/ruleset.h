@@ -35,6 +35,7 @@ struct ruleset_doors {
 	struct cidr synthetic;       /* TCP to it is captured, */
 	const struct cidr *captured; /* and TCP to these: IPv4, may overlap */
 	size_t captured_count;
+	uint32_t sandboxes;         /* at once; 0: as many as a set may have */
 	bool sampled;               /* somebody listens to nflog: refused packets go there, too */
 	struct address transparent; /* where captured connections are accepted */
 };

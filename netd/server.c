@@ -83,6 +83,7 @@ static int server_start(
 	}
 	fault_point("netd-guard");
 	const struct gateway_options options = {.workers = start->workers,
+		.sandboxes = SERVER_LEASES_MAX,
 		.captured = start->captured,
 		.captured_count = start->captured_count};
 	if (start->captured_count > MESSAGE_CAPTURED_MAX)
