@@ -107,7 +107,7 @@ static enum flow_progress refused(struct flow *f, unsigned status)
 			status != 407 ? ""
 				: proxy_of(f)->basic[0] != '\0'
 				? ": it does not take the credentials"
-				: ": it wants credentials");
+				: ": it wants credentials (--upstream-proxy-auth)");
 	return flow_upstream_failed(f, &fault);
 }
 
