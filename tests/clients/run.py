@@ -43,6 +43,9 @@ def row(lab, client):
 
 def main():
     chosen = [client for client in CLIENTS if len(sys.argv) < 2 or any(word.lower() in client.name.lower() for word in sys.argv[1:])]
+    if not chosen:
+        print("none is called so; there are: " + ", ".join(client.name for client in CLIENTS), file=sys.stderr)
+        return 2
     if os.geteuid() != 0:
         print("make clients needs root: it plays host and world in namespaces", file=sys.stderr)
         return 2

@@ -27,6 +27,10 @@ def executors(program, probe, host, only):
     made += [kind(host.folder, probe) for kind in PEERS if kind.is_there()]
     made += [Nothing(host.folder, probe)]
     names = only.split(",") if only else [executor.name for executor in made if executor.name != "nothing"]
+    absent = set(names) - {executor.name for executor in made}
+    if absent:
+        print(f"not here: {', '.join(sorted(absent))}; there are: {', '.join(executor.name for executor in made)}", file=sys.stderr)
+        sys.exit(2)
     return [executor for executor in made if executor.name in names]
 
 
