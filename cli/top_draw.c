@@ -100,10 +100,11 @@ static void draw_head(struct drawing *d, const struct top_picture *p)
 		p->behind ? "  (still reading)" : "");
 	draw_line(d, true, line);
 	(void)snprintf(line, sizeof(line),
-		"%zu sandboxes, %" PRIu64
+		"%zu sandbox%s, %" PRIu64
 		" requests open; a second: %s allowed, %s denied, %sB out, %sB in",
-		p->sandbox_count, open, rate_text(rates[LIVE_ALLOWED], a),
-		rate_text(rates[LIVE_DENIED], b), number_text(rates[LIVE_OUT] / 1000, 1024, c),
+		p->sandbox_count, p->sandbox_count == 1 ? "" : "es", open,
+		rate_text(rates[LIVE_ALLOWED], a), rate_text(rates[LIVE_DENIED], b),
+		number_text(rates[LIVE_OUT] / 1000, 1024, c),
 		number_text(rates[LIVE_IN] / 1000, 1024, e));
 	draw_line(d, false, line);
 	if (d->colour) {
