@@ -99,15 +99,23 @@ bool audit_line_counts(const struct audit_line *line)
 		!audit_line_true(line, "unmapped.eclusa.open");
 }
 
-static int read_line(struct reading *r, struct slice bytes)
+/** @return an object of the caller, or NULL. jansson passes over a NUL behind a number: JSON has none anywhere. */
+static json_t *parse_line(struct slice bytes)
 {
 	json_error_t error;
+	if (slice_find(bytes, '\0') >= 0)
+		return NULL;
+	return json_loadb(bytes.ptr, bytes.len, JSON_ALLOW_NUL, &error);
+}
+
+static int read_line(struct reading *r, struct slice bytes)
+{
 	bool too_long = r->too_long;
 	r->line.number++;
 	r->too_long = false;
 	if (bytes.len == 0 && !too_long)
 		return 0;
-	json_t *event = too_long ? NULL : json_loadb(bytes.ptr, bytes.len, JSON_ALLOW_NUL, &error);
+	json_t *event = too_long ? NULL : parse_line(bytes);
 	int result = 0;
 	if (json_is_object(event)) {
 		r->line.bytes = bytes;

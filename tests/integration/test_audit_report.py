@@ -115,6 +115,17 @@ def test_an_event_that_stands_twice_and_one_under_way_count_once(log):
     assert table(report(log.write()), "h-hosts")[0][:2] == ["files.example", "1"]
 
 
+def test_questions_count_where_they_were_denied(log):
+    for code, action, host in (("deny.dns-name", 2, "evil.example"), ("allow.rule", 1, "files.example")):
+        log.event(4003, code, 0, action_id=action, disposition_id=action, firewall_rule={"uid": "pkg"}, policy={"uid": "ci", "version": "d1"},
+                  src_endpoint={"uid": "sb-1"}, dst_endpoint={"hostname": host}, query={"hostname": host, "type": "A"},
+                  unmapped={"eclusa": {"count": 2}})
+    log.decision("files.example")
+    page = report(log.write())
+    assert {row[0]: row[1:4] for row in table(page, "h-hosts")} == {"evil.example": ["2", "0", "2"], "files.example": ["1", "1", "0"]}
+    assert [row[:3] for row in table(page, "h-denied")] == [["evil.example", "2", "deny.dns-name"]]
+
+
 def test_a_time_is_kept_to(log):
     for hour in range(4):
         log.decision(f"h{hour}.example", offset_ms=hour * 3600000)
