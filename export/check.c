@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /** @return 0; -EINVAL: findings; another negative errno after a line on stderr. */
 static int load(const char *path, struct export_config *config, struct policy_report *report)
@@ -107,6 +108,9 @@ enum export_exit export_check(const char *path, bool as_json)
 		return EXPORT_EXIT_UNREADABLE;
 	if (r == 0)
 		try_sinks(config, report);
+	if (r == 0 && geteuid() == 0 && config->user[0] == '\0') /* who starts it may not be root */
+		(void)fputs(
+			"eclusa-export: started as root it will want a line 'user NAME'\n", stderr);
 	report_sort(report, &path, 1);
 	if (as_json)
 		print_json(report);
