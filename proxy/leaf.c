@@ -146,7 +146,7 @@ static bool ca_fill(struct ca *ca, int64_t now_s, int64_t lifetime_s)
 	X509 *x = ca->certificate;
 	ca->expires_s = now_s - LEAF_BACKDATE_SECONDS + lifetime_s;
 	return X509_set_version(x, X509_VERSION_3) == 1 && set_serial(x) && set_ca_name(x) &&
-		set_validity(x, now_s, lifetime_s) && X509_set_pubkey(x, ca->key) == 1 &&
+		set_validity(x, now_s, lifetime_s) && leaf_set_p256(x, ca->key) &&
 		add_ca_constraints(x) && add_key_usage(x, KEY_USAGE_CERT_SIGN) &&
 		add_subject_key_id(x) && X509_sign(x, ca->key, EVP_sha256()) > 0;
 }
@@ -214,11 +214,10 @@ static bool leaf_fill(
 	int64_t lifetime_s = left_s < LEAF_LIFETIME_SECONDS ? left_s : LEAF_LIFETIME_SECONDS;
 	return X509_set_version(x, X509_VERSION_3) == 1 && set_serial(x) &&
 		X509_set_issuer_name(x, X509_get_subject_name(ca->certificate)) == 1 &&
-		set_validity(x, request->now_s, lifetime_s) &&
-		X509_set_pubkey(x, public_key) == 1 && add_name(x, request->host) &&
-		add_key_usage(x, KEY_USAGE_SIGNATURE) && add_server_auth(x) &&
-		add_subject_key_id(x) && add_authority_key_id(x, ca->certificate) &&
-		X509_sign(x, ca->key, EVP_sha256()) > 0;
+		set_validity(x, request->now_s, lifetime_s) && leaf_set_p256(x, public_key) &&
+		add_name(x, request->host) && add_key_usage(x, KEY_USAGE_SIGNATURE) &&
+		add_server_auth(x) && add_subject_key_id(x) &&
+		add_authority_key_id(x, ca->certificate) && X509_sign(x, ca->key, EVP_sha256()) > 0;
 }
 
 /** All of the bytes, P-256 only; NULL otherwise. */

@@ -4,11 +4,20 @@
  */
 #include "proxy/leaf_openssl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <openssl/err.h>
+
+/** What stands before a point in the DER form of a key on P-256, and the point: uncompressed (RFC 5480, section 2). */
+static const unsigned char der_head[] = {0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce,
+	0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42,
+	0x00};
+#define POINT_BYTES ((size_t)65)
+
+static_assert(sizeof(der_head) + POINT_BYTES <= LEAF_PUBLIC_KEY_BYTES_MAX, "such a key fits");
 
 struct leaf_key {
 	EVP_PKEY *pair;
@@ -52,14 +61,30 @@ int leaf_failure(struct failure *why, int code, const char *doing)
 	return failure_set(why, code, "%s: %s", doing, text != NULL ? text : "out of memory");
 }
 
+bool leaf_set_p256(X509 *x, EVP_PKEY *key)
+{
+	unsigned char *point = NULL;
+	size_t len = EVP_PKEY_get1_encoded_public_key(key, &point);
+	ASN1_OBJECT *algorithm = OBJ_nid2obj(NID_X9_62_id_ecPublicKey);
+	if (len == POINT_BYTES &&
+		X509_PUBKEY_set0_param(X509_get_X509_PUBKEY(x), algorithm, V_ASN1_OBJECT,
+			OBJ_nid2obj(NID_X9_62_prime256v1), point, (int)len) == 1)
+		return true; /* the point is the certificate's */
+	OPENSSL_free(point);
+	return false;
+}
+
 static int public_key_write(struct leaf_key *key)
 {
-	unsigned char *at = key->public_key;
-	int len = i2d_PUBKEY(key->pair, NULL);
-	if (len <= 0 || len > LEAF_PUBLIC_KEY_BYTES_MAX || i2d_PUBKEY(key->pair, &at) != len)
-		return -EIO;
-	key->public_key_len = (size_t)len;
-	return 0;
+	unsigned char *point = NULL;
+	size_t len = EVP_PKEY_get1_encoded_public_key(key->pair, &point);
+	if (len == POINT_BYTES) {
+		memcpy(key->public_key, der_head, sizeof(der_head));
+		memcpy(key->public_key + sizeof(der_head), point, len);
+		key->public_key_len = sizeof(der_head) + len;
+	}
+	OPENSSL_free(point);
+	return len == POINT_BYTES ? 0 : -EIO;
 }
 
 int leaf_key_new(struct leaf_key **ret, struct failure *why)

@@ -34,6 +34,11 @@ EVP_PKEY *leaf_key_pair(const struct leaf_key *key);
 
 /** A new P-256 key, or NULL. */
 EVP_PKEY *leaf_new_p256(void);
+/**
+ * Give a certificate the public half of such a key. X509_set_pubkey() and i2d_PUBKEY() look through all encoders of all providers,
+ * which takes longer than making the key. @return false: no such key, or no memory.
+ */
+bool leaf_set_p256(X509 *x, EVP_PKEY *key);
 /** Whether it is on P-256, the only curve that keeper and workers use. */
 bool leaf_is_p256(const EVP_PKEY *key);
 /** Record a failure with OpenSSL's own words, and empty its queue. @return code */
