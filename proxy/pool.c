@@ -47,18 +47,10 @@ static void drop(struct pooled *e)
 	free(e);
 }
 
-/** Nothing was asked, so that nothing may come but what TLS itself has to say. */
-static bool is_silent(struct stream *s)
-{
-	s->readable = true; /* ask the socket itself */
-	(void)stream_fill(s);
-	return buf_len(&s->in) == 0 && !s->ended && !s->broken && !s->mute;
-}
-
 static void on_ready(void *pooled)
 {
 	struct pooled *e = pooled;
-	if (!is_silent(e->stream)) {
+	if (!stream_is_silent(e->stream)) { /* nothing was asked */
 		drop(e);
 		return;
 	}
@@ -229,7 +221,7 @@ bool pool_take(struct flow *f)
 	if (f->upstream != NULL && f->parked == NULL)
 		return false; /* no one's but its own, and in use */
 	while ((e = find(f)) != NULL) {
-		if (is_silent(e->stream)) {
+		if (stream_is_silent(e->stream)) {
 			use(f, e);
 			return true;
 		}

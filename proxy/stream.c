@@ -90,7 +90,8 @@ static size_t fill_room(const struct stream *s)
 	size_t used = buf_len(&s->in);
 	size_t capacity = stream_capacity(s);
 	size_t room = used < capacity ? capacity - used : 0;
-	return room < STREAM_READ_BYTES ? room : STREAM_READ_BYTES;
+	size_t most = s->plenty ? STREAM_BUFFER_BYTES : STREAM_READ_BYTES;
+	return room < most ? room : most;
 }
 
 static bool receive(struct stream *s, int flags)
@@ -115,6 +116,7 @@ static bool receive(struct stream *s, int flags)
 	}
 	buf_grew(&s->in, (size_t)n);
 	s->readable = (size_t)n == room;
+	s->plenty = s->readable;
 	if ((flags & MSG_PEEK) != 0)
 		s->peeked = (size_t)n;
 	return true;
@@ -153,6 +155,22 @@ bool stream_fill(struct stream *s)
 		return false;
 	assert(s->peeked == 0);
 	return s->tls != NULL ? fill_tls(s) : receive(s, 0);
+}
+
+/** Nothing waits to be received, not even an end. */
+static bool socket_is_empty(const struct stream *s)
+{
+	char byte;
+	return recv(s->fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) < 0 &&
+		(errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+bool stream_is_silent(struct stream *s)
+{
+	bool more_inside = s->tls != NULL && tls_may_have_more(s->tls);
+	s->readable = more_inside || !socket_is_empty(s);
+	(void)stream_fill(s); /* which TLS may have all to itself */
+	return buf_len(&s->in) == 0 && !s->ended && !s->broken && !s->mute;
 }
 
 bool stream_peek(struct stream *s)

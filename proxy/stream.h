@@ -34,8 +34,9 @@ struct stream {
 	bool said_end;
 	bool readable; /* as far as known: until a read would block */
 	bool writable;
-	bool held; /* who reads it has no room: nothing more is wanted now */
-	bool owed; /* bytes for it wait in a pipe */
+	bool plenty; /* the last read took all that there was room for: the next one may take more */
+	bool held;   /* who reads it has no room: nothing more is wanted now */
+	bool owed;   /* bytes for it wait in a pipe */
 	bool handshaking;
 	bool handshake_writes; /* it waits for room to send */
 	int events;            /* what the loop was asked for */
@@ -55,6 +56,8 @@ void stream_reset(struct stream *s);
 
 /** Read once, if anything may be there and in has room. @return whether something happened. */
 bool stream_fill(struct stream *s);
+/** Ask the descriptor itself: nothing came but what TLS has to say, no end, and nothing waits in the buffer. */
+bool stream_is_silent(struct stream *s);
 /**
  * As stream_fill() on a plain stream, but the bytes stay in the socket until stream_take() says
  * how many of them belong here; what follows is left for who reads the descriptor next.

@@ -1,4 +1,4 @@
-/* Streams: what waits in those of one owner is counted, and over its limit each has less room. */
+/* Streams: how much is read at once, what silence is, and that what waits in those of one owner is counted. */
 #include "tests/unit/cmocka_setup.h"
 
 #include "common/cleanup.h"
@@ -83,9 +83,73 @@ static void what_waits_is_counted_and_streams_shrink_over_the_limit(void **state
 	assert_int_equal(uv_loop_close(&loop), 0);
 }
 
+static void more_is_read_at_once_where_much_comes(void **state)
+{
+	(void)state;
+	uv_loop_t loop;
+	assert_int_equal(uv_loop_init(&loop), 0);
+	struct end e = end_open(&loop, NULL);
+	assert_true(stream_fill(e.stream));
+	assert_int_equal(buf_len(&e.stream->in), STREAM_READ_BYTES); /* as if it were little */
+	buf_clear(&e.stream->in);
+	assert_true(stream_fill(e.stream));
+	assert_int_equal(buf_len(&e.stream->in), STREAM_BUFFER_BYTES);
+	while (e.stream->readable) { /* what is left */
+		buf_clear(&e.stream->in);
+		(void)stream_fill(e.stream);
+	}
+	char *much = calloc(1, STREAM_BUFFER_BYTES);
+	assert_non_null(much);
+	buf_clear(&e.stream->in);
+	assert_int_equal(send(e.peer, much, STREAM_BUFFER_BYTES, 0), STREAM_BUFFER_BYTES);
+	free(much);
+	e.stream->readable = true; /* as the loop says */
+	assert_true(stream_fill(e.stream));
+	assert_int_equal(buf_len(&e.stream->in), STREAM_READ_BYTES); /* begins anew */
+	end_close(&e);
+	assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
+	assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+/** A stream that nothing was said to. */
+static struct end end_silent(uv_loop_t *loop)
+{
+	int fds[2];
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+	struct end e = {stream_new(loop, fds[0], wake, NULL), fds[1]};
+	assert_non_null(e.stream);
+	return e;
+}
+
+static void a_byte_or_an_end_breaks_silence(void **state)
+{
+	(void)state;
+	uv_loop_t loop;
+	assert_int_equal(uv_loop_init(&loop), 0);
+	struct end speaks = end_silent(&loop);
+	struct end ends = end_silent(&loop);
+	assert_true(stream_is_silent(speaks.stream));
+	assert_false(speaks.stream->readable);
+	assert_true(stream_is_silent(speaks.stream)); /* whatever was known before */
+	assert_int_equal(send(speaks.peer, "x", 1, 0), 1);
+	assert_false(stream_is_silent(speaks.stream));
+	assert_false(stream_is_silent(speaks.stream)); /* it waits in the buffer */
+	assert_true(stream_is_silent(ends.stream));
+	fd_close(&ends.peer);
+	assert_false(stream_is_silent(ends.stream));
+	assert_true(ends.stream->ended);
+	end_close(&speaks);
+	end_close(&ends);
+	assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
+	assert_int_equal(uv_loop_close(&loop), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(more_is_read_at_once_where_much_comes),
+		cmocka_unit_test(a_byte_or_an_end_breaks_silence),
 		cmocka_unit_test(what_waits_is_counted_and_streams_shrink_over_the_limit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
