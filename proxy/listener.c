@@ -37,7 +37,6 @@ static void accepted(
 	struct worker *w, int fd, const struct sockaddr_storage *peer, enum flow_door door)
 {
 	struct flow_ends ends = {.door = door};
-	int on = 1;
 	struct sandbox *s = NULL;
 	if (ends_of(fd, peer, &ends) == 0)
 		s = ident_find(&w->ident, &ends.source);
@@ -45,7 +44,6 @@ static void accepted(
 		listener_reset(fd);
 		return;
 	}
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* speed only */
 	if (s->connections >= w->limits.connections)
 		flow_start_refused(w, s, fd, &ends);
 	else
@@ -114,6 +112,7 @@ static void on_listener(uv_poll_t *poll, int status, int events)
 
 static int watch(struct worker *w, struct listener *l, struct failure *why)
 {
+	int on = 1;
 	l->worker = w;
 	l->poll.data = l;
 	if (l->fd < 0)
@@ -121,6 +120,8 @@ static int watch(struct worker *w, struct listener *l, struct failure *why)
 	int flags = fcntl(l->fd, F_GETFL);
 	if (flags < 0 || fcntl(l->fd, F_SETFL, flags | O_NONBLOCK) < 0)
 		return failure_errno(why, -errno, "the listener");
+	/* Speed only; what it accepts has it as well. */
+	(void)setsockopt(l->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	int r = uv_poll_init(&w->loop, &l->poll, l->fd);
 	return r < 0 ? failure_set(why, r, "the listener can't be watched") : 0;
 }
