@@ -418,6 +418,24 @@ def test_an_address_that_was_admitted_and_not_dialled_yet_is_judged_anew(lab, ma
     assert len(alone.events("allow.rule", "/now")) == len(left), "L"
 
 
+def test_a_dial_that_is_under_way_goes_on_with_the_addresses_that_are_still_open(lab, machine):
+    """The first address takes nobody, the next one would be tried in a minute: the change is what ends the wait."""
+    nobody = "203.0.114.99"  # on the cable, where no machine has it
+    lab.dns.zone["slow.test"] = [nobody, PUBLIC]
+    alone = Alone(lab, machine, policy(f"allow slow.test:80 GET /** addr=public,{nobody}/32"),
+                  env={"ECLUSA_LIMITS": "dial_delay_ms=60000,dial_ms=60000,leave_ms=500"})
+    mark = lab.origin.connections.mark()
+    with Client(alone) as client:
+        client.send("GET http://slow.test/now HTTP/1.1\r\nHost: slow.test\r\n\r\n")
+        wait_until(lambda: nobody in machine.run("ss", "-tnH", "state", "syn-sent"), "it is dialled")
+        alone.load("allow slow.test:80 GET /**")
+        assert client.answer()[0] == 200, "C"
+        assert nobody not in machine.run("ss", "-tnH", "state", "syn-sent")
+    assert alone.end() == 0
+    assert [c.local[0] for c in lab.origin.connections.since(mark)] == [PUBLIC], "U"
+    assert len(alone.events("allow.rule", "/now")) == 1 and not alone.events("deny.revoked"), "L"
+
+
 def test_a_looser_policy_disturbs_nobody(lab, machine, alone):
     held = Held(lab, "/kept", b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nbegin")
     with Client(alone) as client, Client(alone) as idle:
