@@ -2,6 +2,7 @@
 #include "sandbox-launcher/spec.h"
 
 #include "common/cleanup.h"
+#include "sandbox-launcher/trust_places.h"
 
 #include <stdio.h>
 
@@ -110,23 +111,37 @@ static void path_of(const struct spec *s, size_t i, char to[static SPEC_PATH_BYT
 	free(b.source);
 }
 
+/* Variables name files there: without them every client fails, and says something else about it. */
+static bool hides_trust(const char *path)
+{
+	struct slice trust = SLICE(TRUST_FOLDER_PATH), one = slice_of(path);
+	return is_at_or_below(trust, one) || is_at_or_below(one, trust);
+}
+
 int spec_check_mounts(const struct spec *s, struct failure *why)
 {
 	size_t count = s->tmpfs.count + s->bind.count;
-	char one[SPEC_PATH_BYTES], other[SPEC_PATH_BYTES];
+	char one[SPEC_PATH_BYTES], other[SPEC_PATH_BYTES], shown[2][128];
 	for (size_t i = 0; i < count; i++) {
 		path_of(s, i, one);
 		if (s->in.count > 0 && strcmp(one, "/work") == 0)
 			return failure_set(why, -EINVAL,
 				"--in shows files in /work, and something else is to be mounted there: "
 				"use --bind SRC:/work/NAME for them");
+		if (spec_has_network(s) && hides_trust(one))
+			return failure_set(why, -EINVAL,
+				"what is mounted at %s would hide " TRUST_FOLDER_PATH
+				", by which clients trust the proxy: mount it at another place, such as "
+				"/run/NAME",
+				slice_escape(slice_of(one), shown[0], sizeof(shown[0])));
 		for (size_t k = 0; k < i; k++) {
 			path_of(s, k, other);
 			if (is_at_or_below(slice_of(other), slice_of(one)))
 				return failure_set(why, -EINVAL,
 					"%s would be hidden by what is mounted at %s: put the outer one "
 					"first, and --tmpfs comes before --bind",
-					other, one);
+					slice_escape(slice_of(other), shown[0], sizeof(shown[0])),
+					slice_escape(slice_of(one), shown[1], sizeof(shown[1])));
 		}
 	}
 	return 0;

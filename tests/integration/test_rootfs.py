@@ -155,7 +155,7 @@ def test_a_root_reaches_what_is_allowed(lab, who):
     os.makedirs(os.path.join(root, "etc/ssl"))
     os.symlink("../pki/tls/certs", os.path.join(root, "etc/ssl/certs"))  # as some distributions have it
     words = ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}"]
-    run = run_eclusa(lab, ["--rootfs", root], [*words, "https://allowed.test/"], user=who)
+    run = run_eclusa(lab, ["--rootfs", root, "--tmpfs", "/run/beside"], [*words, "https://allowed.test/"], user=who)
     assert (run.status, run.output) == (0, "200"), run.report()
     connections = lab.origin.connections.mark()
     denied = run_eclusa(lab, ["--rootfs", root], [*words, "https://denied.test/"], user=who)
@@ -207,6 +207,16 @@ answers = {
     "tmpfile": libc.open(b"/work", os.O_TMPFILE | os.O_WRONLY, 0o755 | bits)}
 print(*(what for what, r in answers.items() if r >= 0))
 """
+
+
+@pytest.mark.parametrize("place", ["/run", "/run/eclusa", "/run/eclusa/x"])
+def test_nothing_is_mounted_over_what_clients_trust(ground, place):
+    """They would all fail, with words about certificates."""
+    for at in (["--tmpfs", place], ["--bind", f"{ground.data}:{place}"]):
+        error = ground.refused("--allow", "data.example.com", *at)
+        assert f"{place} would hide /run/eclusa" in error and "/run/NAME" in error
+    status, result = ground.box.result("--tmpfs", "/run", "--", "sh", "-c", "echo x >/run/x")  # twin: without a network
+    assert (status, result["verdict"]) == (0, "ok"), result
 
 
 @pytest.mark.parametrize("bits", ["4000", "2000"])
