@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "policy/report.h"
 #include "sandbox-launcher/run.h"
 
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #define STATUS_FAILED     125
+#define OPTION_NAMES_MAX  64
 #define HELP_COLUMNS      24 /* of an option with its argument */
 #define RESULT_TEXT_BYTES ((size_t)1 << 20)
 /* a captured byte is at most six in JSON, and there are two streams */
@@ -62,8 +64,27 @@ static int take_option(struct arguments *a, struct spec *spec, const struct spec
 		if (a->at >= a->count)
 			return failure_set(why, -EINVAL, "--%s needs %s", o->name, o->argument);
 		value = a->words[a->at++];
+		if (strcmp(value, "--") == 0) /* whoever means it writes --option=-- */
+			return failure_set(why, -EINVAL, "--%s needs %s, and -- follows it",
+				o->name, o->argument);
 	}
 	return spec_set(spec, o, value, why);
+}
+
+static int unknown_long(struct slice name, struct failure *why)
+{
+	size_t count;
+	const struct spec_option *o = spec_options(&count);
+	const char *names[OPTION_NAMES_MAX + 1] = {NULL};
+	char shown[64];
+	for (size_t i = 0; i < count && i < OPTION_NAMES_MAX; i++)
+		names[i] = o[i].name;
+	const char *nearest = report_nearest(name, names);
+	(void)slice_escape(name, shown, sizeof(shown));
+	if (nearest == NULL)
+		return failure_set(why, -EINVAL, "unknown option: --%s (eclusa run --help)", shown);
+	return failure_set(
+		why, -EINVAL, "unknown option: --%s; did you mean --%s?", shown, nearest);
 }
 
 static int take_long(struct arguments *a, struct spec *spec, const char *word, struct failure *why)
@@ -88,10 +109,8 @@ static int take_long(struct arguments *a, struct spec *spec, const char *word, s
 		return 0;
 	}
 	const struct spec_option *o = spec_option_named(name);
-	char shown[64];
 	if (o == NULL)
-		return failure_set(why, -EINVAL, "unknown option: --%s (eclusa run --help)",
-			slice_escape(name, shown, sizeof(shown)));
+		return unknown_long(name, why);
 	return take_option(a, spec, o, value, why);
 }
 
@@ -175,7 +194,8 @@ static int report_json(const struct result *result, const struct spec *spec)
 {
 	struct buf out;
 	if (spec->stream && result->write_error[0] != 0)
-		return -result->write_error[0]; /* behind a line that is not whole it would be none */
+		return -result->write_error
+				[0]; /* behind a line that is not whole it would be none */
 	buf_init(&out, RESULT_JSON_BYTES(spec->output_limit_bytes));
 	int r = result_json(result, spec, &out);
 	if (r == 0)
