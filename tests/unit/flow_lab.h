@@ -47,6 +47,7 @@ struct lab_options {
 	uint64_t expires_in_ms; /* of every rule, from the start; 0: never */
 	bool dns;               /* it answers questions, too */
 	int listener_fd;        /* borrowed: where it accepts; 0: a socket on 127.0.0.1 */
+	int transparent_fd;     /* borrowed: the door for captured connections; 0: none */
 };
 
 struct lab_world {
@@ -194,7 +195,7 @@ static inline void lab_worker(struct lab_world *w, const struct lab_options *o, 
 			.ring = w->ring,
 			.budget = budget_open(w->budget_fd),
 			.synthetic = synthetic_open(w->synthetic_fd),
-			.transparent_fd = -1,
+			.transparent_fd = o->transparent_fd > 0 ? o->transparent_fd : -1,
 			.dns_udp_fd = dns_udp,
 			.dns_tcp_fd = dns_tcp,
 			.policy = w->policy,
