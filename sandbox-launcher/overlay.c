@@ -165,18 +165,27 @@ void overlay_end_host(struct overlay_host *h)
 	fd_close(&h->overlay);
 }
 
-/* A folder of /etc out of the overlay of all of it. @return descriptor; negative: it is reached by a link or another mount. */
-static int cut_out(const struct overlay_host *h, const char *path)
+bool overlay_can_cut(const char *path)
 {
 	const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
-	if (h->overlay < 0 || strncmp(path, "etc/", 4) != 0)
-		return -ENOENT;
-	auto_fd folder = (int)syscall(SYS_openat2, h->etc, path + 4, &how, sizeof(how));
-	if (folder < 0)
-		return -errno;
+	if (strncmp(path, HOST_FOLDER "/", sizeof(HOST_FOLDER)) != 0)
+		return false;
+	auto_fd etc = open(HOST_FOLDER, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_fd folder = etc < 0
+		? -1
+		: (int)syscall(SYS_openat2, etc, path + sizeof(HOST_FOLDER), &how, sizeof(how));
+	return folder >= 0;
+}
+
+/* A folder of /etc out of the overlay of all of it; as it is where there is none. @return descriptor or negative errno. */
+static int cut_out(const struct overlay_host *h, const char *path)
+{
+	const char *below = path + sizeof(HOST_FOLDER) - 1;
+	if (h->overlay < 0)
+		return view_open_tree(h->etc, below, FLAGS);
 	int tree = open_tree(
-		h->overlay, path + 4, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+		h->overlay, below, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	return tree < 0 ? -errno : tree;
 }
 
@@ -186,9 +195,10 @@ static int cut_out(const struct overlay_host *h, const char *path)
  */
 int overlay_show_host(const struct overlay_host *h, const struct view_item *item)
 {
-	auto_fd part = cut_out(h, item->path);
-	if (part >= 0)
-		return attach(part, item->path);
+	if (item->tree < 0) {
+		auto_fd part = cut_out(h, item->path);
+		return part < 0 ? part : attach(part, item->path);
+	}
 	int r = attach(item->tree, HOST_FOLDER);
 	if (r < 0)
 		return r;

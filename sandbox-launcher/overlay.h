@@ -28,11 +28,16 @@ int overlay_show(
 /** The overlay of the host's /etc, of which folders are cut out: a file system of its own for each would cost more to make and to end. */
 struct overlay_host {
 	int etc;     /* the host's */
-	int overlay; /* -1: the kernel refuses it, and each folder is tried by itself */
+	int overlay; /* -1: the kernel refuses it, and they are shown as they are */
 };
 /** Before anything of the host is shown; the working directory holds `run`, as below. */
 int overlay_begin_host(struct overlay_host *h);
 void overlay_end_host(struct overlay_host *h);
+/**
+ * Whether this folder of the host, by its absolute path, can be cut out: it is in /etc, reached by no link and no other mount. Its item
+ * then has no tree: one that nobody attaches ends by a grace period of RCU, which whoever closes it waits for.
+ */
+bool overlay_can_cut(const char *path);
 /**
  * Place @item, a folder of the system's and of kind VIEW_TREE, over the folder of its path in the working directory. Where the
  * kernel refuses the overlay, or it would hide something, it is mounted as it is. Needs no overlay_begin().

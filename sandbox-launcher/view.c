@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "sandbox-launcher/overlay.h"
 #include "sandbox-launcher/userns.h"
 
 #include <fcntl.h>
@@ -206,6 +207,8 @@ static int add_host(struct view *v, const char *path)
 		buf_fini(&text);
 		return r;
 	}
+	if (S_ISDIR(st.st_mode) && overlay_can_cut(path))
+		return view_add_tree(v, path + 1, -1, true);
 	auto_fd tree = view_open_tree(AT_FDCWD, path, READ_ONLY);
 	int r = tree < 0 ? tree : view_add_tree(v, path + 1, tree, S_ISDIR(st.st_mode));
 	if (r == 0)

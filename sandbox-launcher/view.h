@@ -43,7 +43,7 @@ struct view_item {
 	struct slice
 		text; /* VIEW_TEXT, VIEW_OWN content, VIEW_LINK target, VIEW_ALIAS what it shows, VIEW_INPUT_FILE name in its folder; owned */
 	uint64_t bytes; /* VIEW_TMPFS: its size */
-	int tree; /* VIEW_TREE*, VIEW_INPUT*, VIEW_BIND*: detached mount, attributes set; -1 otherwise */
+	int tree; /* VIEW_TREE*, VIEW_INPUT*, VIEW_BIND*: detached mount, attributes set; -1 otherwise, and where overlay_can_cut() */
 	int layer; /* VIEW_INPUT_FILE: the same of its folder; -1: unknown */
 };
 

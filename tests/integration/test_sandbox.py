@@ -421,6 +421,19 @@ def test_a_folder_that_can_not_be_an_overlay_holds_files_only_or_is_refused(box)
     assert done[1].stderr.count("\n") == 1 and "pass files" in done[1].stderr
 
 
+def test_folders_of_etc_are_parts_of_one_overlay_and_what_is_mounted_there_is_shown(box):
+    """Nothing else of /etc is in them. Another file system there is no part of it, and would be hidden by it."""
+    seen = box.python("import json; print(json.dumps([line.split() for line in open('/proc/self/mountinfo')]))")
+    parts = [line for line in seen if " overlay " in " ".join(line) and line[4].startswith("/etc/")]
+    assert parts and len({line[2] for line in parts}) == 1 and all("/etc" + line[3] == line[4] for line in parts), seen
+    show = "cat /etc/alternatives/mark; ls /etc/alternatives/.. | grep -c shadow"
+    words = " ".join(box.words("--", "sh", "-c", f"'{show}'"))
+    script = f"mount -t tmpfs none /etc/alternatives && echo mounted >/etc/alternatives/mark && exec {words}"
+    done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script], cwd=box.home, env=ENVIRONMENT,
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "mounted\n0\n", done.stderr
+
+
 def test_names_of_inputs_may_hold_anything(box):
     for name in ("a:b,c\\\\d ", "\u00e9\n"):
         box.write(name, "1")
