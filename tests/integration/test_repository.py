@@ -13,7 +13,7 @@ BUILD = os.environ.get("BUILD", str(ROOT / "build"))
 
 
 def run(*argv, **options):
-    return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, **options)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=400, check=False, **options)
 
 
 @pytest.fixture(name="tree", scope="module")
