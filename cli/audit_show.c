@@ -86,11 +86,24 @@ static void show_decision(const struct audit_line *line, enum audit_verdict verd
 	(void)show_text(line, "unmapped.eclusa.would", "; would be ", "", to);
 }
 
+/** A refused system call: the message is the code, and the call as it was made. */
+static void show_call(const struct audit_line *line, struct buf *to)
+{
+	struct slice message = audit_line_text(line, "message"), code, call;
+	if (!slice_split(message, ' ', &code, &call) ||
+		!slice_equal(code, audit_line_text(line, "status_code")))
+		return;
+	(void)buf_append_text(to, ": "); /* errors are sticky in the buf */
+	visible_append(to, call, NULL);
+}
+
 static void show_process(const struct audit_line *line, struct buf *to)
 {
 	uint64_t status;
 	(void)show_text(line, "process.cmd_line", " ", "", to);
-	if (show_text(line, "unmapped.eclusa.verdict", ": ", "", to) &&
+	if (audit_line_text(line, "unmapped.eclusa.rule").len > 0)
+		show_call(line, to);
+	else if (show_text(line, "unmapped.eclusa.verdict", ": ", "", to) &&
 		audit_line_find_number(line, "exit_code", &status))
 		(void)buf_printf(to, ", status %" PRIu64, status);
 }

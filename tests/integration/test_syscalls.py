@@ -61,6 +61,8 @@ def test_a_refusal_is_told_to_the_program_the_caller_and_the_log(box):
     assert event["message"] == 'sandbox.violation mount(source="none", target="/tmp/a b", type="tmpfs", flags=0) (2)'
     assert event["process"]["name"] == os.path.basename(denial["executable"])
     assert event["unmapped"]["eclusa"]["rule"] == "mount"
+    shown = subprocess.run([program(), "audit", "tail", "--audit-dir", box.audit, "-n", "1000"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert f'{os.path.realpath(PYTHON)}: mount(source="none", target="/tmp/a b", type="tmpfs", flags=0) (2)\n' in shown
     assert event["unmapped"]["eclusa"]["count"] == 2
 
 
