@@ -420,7 +420,9 @@ def test_an_address_that_was_admitted_and_not_dialled_yet_is_judged_anew(lab, ma
 
 def test_a_dial_that_is_under_way_goes_on_with_the_addresses_that_are_still_open(lab, machine):
     """The first address takes nobody, the next one would be tried in a minute: the change is what ends the wait."""
-    nobody = "203.0.114.99"  # on the cable, where no machine has it
+    nobody = "203.0.113.99"
+    machine.ip(f"route replace {nobody}/32 dev world2",
+               f"neigh replace {nobody} lladdr 02:00:00:00:00:99 dev world2")  # which nobody has: no answer at all, not even of ARP
     lab.dns.zone["slow.test"] = [nobody, PUBLIC]
     alone = Alone(lab, machine, policy(f"allow slow.test:80 GET /** addr=public,{nobody}/32"),
                   env={"ECLUSA_LIMITS": "dial_delay_ms=60000,dial_ms=60000,leave_ms=500"})
