@@ -176,6 +176,9 @@ def test_a_terminal_is_told_what_an_ordinary_user_lacks(lab):
 
 @pytest.mark.parametrize("args, said", [
     (["--foo", "--json", "--", "true"], "unknown option"),
+    (["--json", "--alow", "a.test", "--", "true"], "did you mean --allow?"),
+    (["--json", "--allow", "--", "true"], "--allow needs RULE, and -- follows it"),
+    (["--json", "-e", "--", "true"], "--env needs NAME[=VALUE], and -- follows it"),
     (["--json", "--memory", "1M", "--", "true"], "outside 4M to 64T"),
     (["--json"], "no program given"),
     (["--spec", "/nonexistent"], "No such file"),
