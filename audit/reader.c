@@ -93,6 +93,13 @@ bool audit_line_true(const struct audit_line *line, const char *path)
 	return json_is_true(member(line, path));
 }
 
+bool audit_line_is_answer(const struct audit_line *line)
+{
+	enum { DNS = 4003, ALLOWED = 1 };
+	return audit_line_number_at(line, "class_uid") == DNS &&
+		audit_line_number_at(line, "action_id") == ALLOWED;
+}
+
 bool audit_line_counts(const struct audit_line *line)
 {
 	return !audit_line_true(line, "unmapped.eclusa.torn") &&

@@ -32,6 +32,8 @@ bool audit_line_true(const struct audit_line *line, const char *path);
  * is open, whose end is an event of its own.
  */
 bool audit_line_counts(const struct audit_line *line);
+/** Whether it tells of a name that got an address: nothing left by that, and what comes of it has events of its own. */
+bool audit_line_is_answer(const struct audit_line *line);
 
 /** @return 0 to go on; a negative errno ends the reading, and is its result. */
 typedef int audit_line_visit(void *arg, const struct audit_line *line);

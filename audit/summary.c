@@ -120,9 +120,9 @@ static int add_denial(struct audit_denial **list, size_t *length, uint64_t *left
 static bool is_decision(const struct audit_line *line, const char *sandbox_id)
 {
 	uint64_t class_uid = audit_line_number_at(line, "class_uid");
-	/* An address from the proxy's DNS is nothing that left; what it refuses is all there is of the attempt. */
-	bool name = class_uid == 4003 && audit_line_number_at(line, "action_id") == 2;
-	if ((class_uid != 4002 && class_uid != 4001 && !name) || !audit_line_counts(line))
+	/* What the proxy's DNS refuses is all there is of the attempt. */
+	bool decides = class_uid == 4001 || class_uid == 4002 || class_uid == 4003;
+	if (!decides || audit_line_is_answer(line) || !audit_line_counts(line))
 		return false;
 	return sandbox_id == NULL || text_same(text_at(line, "src_endpoint.uid"), sandbox_id);
 }

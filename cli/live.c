@@ -126,7 +126,7 @@ static int take_event(void *arg, const struct audit_line *line)
 	if (s == NULL || !audit_line_counts(line))
 		return 0;
 	take_profile(s, line);
-	if (!audit_line_find_number(line, "action_id", &action))
+	if (audit_line_is_answer(line) || !audit_line_find_number(line, "action_id", &action))
 		return 0;
 	uint64_t count = audit_line_number_at(line, "unmapped.eclusa.count");
 	count = count == 0 ? 1 : count;

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { CLASS_PROCESS = 1007, CLASS_ENTITY = 3004, CLASS_DNS = 4003, CLASS_LIFECYCLE = 6002 };
+enum { CLASS_PROCESS = 1007, CLASS_ENTITY = 3004, CLASS_LIFECYCLE = 6002 };
 enum { ACTION_ALLOWED = 1, ACTION_DENIED = 2, DISPOSITION_ERROR = 27 };
 
 #define ENDPOINT_BYTES 512
@@ -242,13 +242,11 @@ int report_take(void *report, const struct audit_line *line)
 	r->first_ms = r->first_ms == 0 || time_ms < r->first_ms ? time_ms : r->first_ms;
 	r->last_ms = time_ms > r->last_ms ? time_ms : r->last_ms;
 	r->recovered += audit_line_true(line, "unmapped.eclusa.recovered");
-	if (audit_line_find_number(line, "action_id", &action)) {
-		/* As a run's result has it: a name that got its address lets nothing out, what comes of it does. */
-		if (class == CLASS_DNS && action == ACTION_ALLOWED)
-			return 0;
-		if (action == ACTION_ALLOWED || action == ACTION_DENIED)
-			return take_decision(r, line);
-	}
+	if (audit_line_is_answer(line))
+		return 0;
+	if (audit_line_find_number(line, "action_id", &action) &&
+		(action == ACTION_ALLOWED || action == ACTION_DENIED))
+		return take_decision(r, line);
 	if (class == CLASS_PROCESS)
 		return take_process(r, line);
 	if (class == CLASS_ENTITY)

@@ -91,6 +91,18 @@ def test_another_user_sees_nothing(lab):
     assert "Permission denied" in says
 
 
+def test_a_name_that_got_its_address_is_no_verdict(tmp_path):
+    path = made_log(str(tmp_path), ["denied.test"])
+    with open(path, encoding="utf-8") as file:
+        denied = json.loads(file.read())
+    with open(path, "a", encoding="utf-8") as file:
+        for action in (1, 2):
+            event = {**denied, "class_uid": 4003, "action_id": action, "metadata": {**denied["metadata"], "uid": str(uuid.uuid4())}}
+            file.write(json.dumps(event) + "\n")
+    row = pictured("--audit-dir", str(tmp_path))["sandboxes"][0]
+    assert (row["allowed"], row["denied"]) == (0, 2)
+
+
 def test_a_log_does_not_drive_what_is_printed(tmp_path):
     made_log(str(tmp_path), [HOSTILE])
     text = top("--once", "--audit-dir", str(tmp_path))
