@@ -144,7 +144,8 @@ def spliced(lab, world, who):
     ca = lab.certificates.ca_file
     script = (
         "set -x; curl -sS --cacert ca.pem -o /dev/null -w '%{http_code} %{ssl_verify_result}\\n' https://allowed.test/splice-curl;"
-        " curl -sS https://allowed.test/splice-untrusted; echo status=$?;"
+        " awk '/BEGIN/ {c = \"\"} {c = c $0 ORS} END {printf \"%s\", c}' $SSL_CERT_FILE >own.pem; openssl x509 -in own.pem -noout -subject;"
+        " curl -sS --cacert own.pem https://allowed.test/splice-untrusted; echo status=$?;"
         " p=${http_proxy#http://}; echo | openssl s_client -proxy ${p%/} -connect allowed.test:443 -servername allowed.test"
         " -CAfile ca.pem -verify_return_error 2>/dev/null | grep -E 'issuer=|Verif';"
         " printf 'GET /retry HTTP/1.1\\r\\n\\r\\n' | openssl s_client -proxy ${p%/} -connect allowed.test:8443 -servername"
@@ -159,6 +160,7 @@ def test_the_client_sees_the_origins_own_certificate(spliced):
     run, connections = spliced
     assert "200 0" in run.output, run.report()
     assert "issuer=CN = Lab test CA" in run.output and "Verification: OK" in run.output, run.report()
+    assert "CN = Eclusa sandbox CA" in run.output, run.report()
     assert "status=60" in run.output, "C: this run's own CA does not stand behind it" + run.report()
     assert [r.target for c in connections for r in c.requests] == ["/splice-curl"], "U"
     assert all(c.sni == "allowed.test" for c in connections), "U"
