@@ -178,34 +178,34 @@ bool overlay_can_cut(const char *path)
 	return folder >= 0;
 }
 
-/* A folder of /etc out of the overlay of all of it; as it is where there is none. @return descriptor or negative errno. */
-static int cut_out(const struct overlay_host *h, const char *path)
-{
-	const char *below = path + sizeof(HOST_FOLDER) - 1;
-	if (h->overlay < 0)
-		return view_open_tree(h->etc, below, FLAGS);
-	int tree = open_tree(
-		h->overlay, below, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-	return tree < 0 ? -errno : tree;
-}
-
 /*
  * The folder is first mounted over one that every host has, above those of earlier calls; with the host's tree all of them go.
  * Other file systems are looked for below /usr alone, where administrators put some.
  */
-int overlay_show_host(const struct overlay_host *h, const struct view_item *item)
+static int show_by_itself(const char *path, int tree)
 {
-	if (item->tree < 0) {
-		auto_fd part = cut_out(h, item->path);
-		return part < 0 ? part : attach(part, item->path);
-	}
-	int r = attach(item->tree, HOST_FOLDER);
+	int r = tree < 0 ? tree : attach(tree, HOST_FOLDER);
 	if (r < 0)
 		return r;
-	bool hides = strcmp(item->path, "usr") == 0 &&
-		overlay_hides(AT_FDCWD, "/proc/self/mountinfo", item->path);
+	bool hides =
+		strcmp(path, "usr") == 0 && overlay_hides(AT_FDCWD, "/proc/self/mountinfo", path);
 	auto_fd overlay = hides ? -EXDEV : overlay_open(HOST_LAYERS);
-	return attach(overlay < 0 ? item->tree : overlay, item->path);
+	return attach(overlay < 0 ? tree : overlay, path);
+}
+
+/* In a container files of /etc may be mounts, and then there is no overlay of all of it. */
+int overlay_show_host(const struct overlay_host *h, const struct view_item *item)
+{
+	const char *below = item->path + sizeof(HOST_FOLDER) - 1;
+	if (item->tree >= 0)
+		return show_by_itself(item->path, item->tree);
+	auto_fd tree = h->overlay < 0
+		? view_open_tree(h->etc, below, FLAGS)
+		: open_tree(h->overlay, below,
+			  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+	if (h->overlay < 0)
+		return show_by_itself(item->path, tree);
+	return tree < 0 ? -errno : attach(tree, item->path);
 }
 
 /* Whether the overlay's file is the one that was opened: the host may have put another under its name since. */

@@ -28,7 +28,7 @@ int overlay_show(
 /** The overlay of the host's /etc, of which folders are cut out: a file system of its own for each would cost more to make and to end. */
 struct overlay_host {
 	int etc;     /* the host's */
-	int overlay; /* -1: the kernel refuses it, and they are shown as they are */
+	int overlay; /* -1: the kernel refuses it, and each gets its own */
 };
 /** Before anything of the host is shown; the working directory holds `run`, as below. */
 int overlay_begin_host(struct overlay_host *h);

@@ -432,6 +432,11 @@ def test_folders_of_etc_are_parts_of_one_overlay_and_what_is_mounted_there_is_sh
     done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script], cwd=box.home, env=ENVIRONMENT,
                           capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == "mounted\n0\n", done.stderr
+    words = " ".join(box.words("--", "grep", "-c", "/etc/.*overlay", "/proc/self/mountinfo"))
+    done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c",
+                           f"mount --bind /etc/hosts /etc/hosts && exec {words}"], cwd=box.home, env=ENVIRONMENT,
+                          capture_output=True, text=True, timeout=60, check=False)  # as in a container: each has its own
+    assert done.stdout == f"{len(parts)}\n", done.stderr
 
 
 def test_names_of_inputs_may_hold_anything(box):
