@@ -28,7 +28,7 @@ check_sizes() {
 		/usr/bin/python3 tests/check_sources.py functions
 }
 
-# With the Makefile's warnings; one process a file, so that every file is judged.
+# With the Makefile's warnings; one process a file, so that every file is judged, and one for each processor at a time.
 how=(-fsyntax-only)
 compile_all() { # compiler, patterns
 	local flags generated compiler=$1 build
@@ -37,7 +37,7 @@ compile_all() { # compiler, patterns
 	eval "flags=($(make -s BUILD="$build" CC="$compiler" print-flags))" # quoted for a shell
 	mapfile -t generated < <(files '*.c' '*.h' | xargs -0 grep -hoE '"generated/[^"]+"' | tr -d '"' | sort -u)
 	[ ${#generated[@]} -eq 0 ] || make -s BUILD="$build" CC="$compiler" "${generated[@]/#/$build/}" >/dev/null
-	files "$@" | xargs -0 -r -n 1 "$compiler" "${flags[@]}" "${how[@]}"
+	files "$@" | xargs -0 -r -n 1 -P "$(nproc)" "$compiler" "${flags[@]}" "${how[@]}"
 }
 check_headers() { compile_all gcc '*.h'; }
 check_gcc() { compile_all gcc '*.c'; }
