@@ -61,11 +61,11 @@ static bool take_end(struct slice *line, struct slice end)
 
 static bool take_hex(struct slice *line, struct slice *ret)
 {
-	if (line->ptr == NULL || line->len < HEX_BYTES)
+	if (line->len < HEX_BYTES)
 		return false;
 	*ret = slice_part(*line, line->len - HEX_BYTES, line->len);
 	line->len -= HEX_BYTES;
-	for (size_t i = 0; i < HEX_BYTES; i++) {
+	for (size_t i = 0; i < ret->len; i++) {
 		char c = ret->ptr[i];
 		if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'f'))
 			return false;

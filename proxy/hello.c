@@ -219,7 +219,7 @@ enum hello_result hello_parse(struct hello_scan *scan, struct slice in, struct h
 	if (found != HELLO_DONE)
 		return found;
 	for (size_t at = scan->first; at < scan->at;) {
-		uint8_t type;
+		uint8_t type = RECORD_HANDSHAKE;
 		struct slice payload = {0};
 		if (record_at(in, at, &type, &payload) != RECORD_GOOD ||
 			payload.len > sizeof(message) - len)
@@ -228,6 +228,8 @@ enum hello_result hello_parse(struct hello_scan *scan, struct slice in, struct h
 		len += payload.len;
 		at += RECORD_HEAD_BYTES + payload.len;
 	}
+	if (len < HANDSHAKE_HEAD_BYTES)
+		return HELLO_MALFORMED; /* likewise */
 	struct hello hello = {.len = scan->at};
 	if (!body_parse((struct slice){message + HANDSHAKE_HEAD_BYTES, len - HANDSHAKE_HEAD_BYTES},
 		    &hello))

@@ -238,6 +238,7 @@ static void a_denied_name_is_denied_alike_by_both_doors(void **state)
 	world_start(f);
 	for (size_t i = 0; i < array_size(all); i++) {
 		auto_fd fd = ask_connect(f, all[i].host);
+		assert_true(fd >= 0);
 		assert_says(f->answer, "HTTP/1.1 403");
 		assert_says(f->answer, all[i].reason);
 		assert_says(say(f, connect_to(f, all[i].host),
