@@ -124,8 +124,12 @@ static void an_upload_is_cut_where_its_budget_ends(void **state)
 	memset(chunk, 'x', sizeof(chunk));
 	memcpy(chunk, "4000\r\n", 6);
 	memcpy(chunk + 6 + 16384, "\r\n", 2);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
 		(void)file_write_all(fd, (struct slice){chunk, 6 + 16384 + 2}); /* may be cut */
+		if (i == 0)
+			wait_until_heard(f,
+				"POST /p"); /* else all may be judged at once, before a byte leaves */
+	}
 	(void)file_write_all(fd, SLICE("0\r\n\r\n"));
 	(void)lab_drain(fd, f->answer, ANSWER_BYTES);
 	fd_close(&fd);
