@@ -154,3 +154,25 @@ char *slice_escape(struct slice text, char *to, size_t capacity)
 		to[used] = '\0';
 	return to;
 }
+
+struct slice slice_take(struct slice_cursor *c, size_t len)
+{
+	struct slice part = slice_part(c->rest, 0, len);
+	c->failed |= part.len != len;
+	c->rest = slice_part(c->rest, part.len, c->rest.len);
+	return part;
+}
+
+uint32_t slice_number(struct slice bytes)
+{
+	uint32_t value = 0;
+	for (size_t i = 0; i < bytes.len; i++)
+		value = value << 8 | (uint8_t)bytes.ptr[i];
+	return value;
+}
+
+uint32_t slice_take_number(struct slice_cursor *c, size_t len)
+{
+	struct slice bytes = slice_take(c, len);
+	return c->failed ? 0 : slice_number(bytes);
+}

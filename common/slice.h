@@ -63,6 +63,19 @@ char *slice_dup(struct slice text);
  */
 char *slice_escape(struct slice text, char *to, size_t capacity);
 
+/** A cursor with a sticky error: once bytes were missing it stays failed. Start with {.rest = bytes}. */
+struct slice_cursor {
+	struct slice rest;
+	bool failed;
+};
+
+/** The next @len bytes; fewer, and failed, where they are not all there. */
+struct slice slice_take(struct slice_cursor *c, size_t len);
+/** Big-endian, of at most 4 bytes. */
+uint32_t slice_number(struct slice bytes);
+/** The next @len bytes, at most 4, as slice_number(); 0 when failed. */
+uint32_t slice_take_number(struct slice_cursor *c, size_t len);
+
 static inline char ascii_lower(char c)
 {
 	return (c >= 'A' && c <= 'Z') ? (char)(c + ('a' - 'A')) : c;

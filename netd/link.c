@@ -169,50 +169,22 @@ static struct rtnl_nexthop *link_nexthop(int index, struct nl_addr *via)
 	return hop;
 }
 
-int link_add_default_route(
-	struct link *l, int index, const struct address *via, struct failure *why)
+/** A route to everywhere by @hop, which it frees; @local: "local ... table LINK_CAPTURE_TABLE". @return libnl's error. */
+static int link_add_route(struct link *l, struct rtnl_nexthop *hop, bool local)
 {
 	struct rtnl_route *route = rtnl_route_alloc();
 	struct nl_addr *anywhere = nl_addr_alloc(4);
-	struct nl_addr *gateway = link_address_object(via);
-	struct rtnl_nexthop *hop = gateway == NULL ? NULL : link_nexthop(index, gateway);
 	int r = -NLE_NOMEM;
 	if (route != NULL && anywhere != NULL && hop != NULL) {
 		nl_addr_set_family(anywhere, AF_INET);
 		nl_addr_set_prefixlen(anywhere, 0);
 		rtnl_route_add_nexthop(route, ptr_take(hop)); /* the route frees it */
 		r = rtnl_route_set_family(route, AF_INET);
-		if (r >= 0)
-			r = rtnl_route_set_dst(route, anywhere);
-		if (r >= 0)
-			r = rtnl_route_add(l->socket, route, NLM_F_EXCL);
-	}
-	if (hop != NULL)
-		rtnl_route_nh_free(hop);
-	nl_addr_put(anywhere);
-	nl_addr_put(gateway);
-	if (route != NULL)
-		rtnl_route_put(route);
-	return r < 0 ? link_failed(r, "add the route to the gateway", why) : 0;
-}
-
-/** "local default dev lo table LINK_CAPTURE_TABLE". @return libnl's error. */
-static int link_add_local_route(struct link *l)
-{
-	struct rtnl_route *route = rtnl_route_alloc();
-	struct nl_addr *anywhere = nl_addr_alloc(4);
-	struct rtnl_nexthop *hop = rtnl_route_nh_alloc();
-	int r = -NLE_NOMEM;
-	if (route != NULL && anywhere != NULL && hop != NULL) {
-		nl_addr_set_family(anywhere, AF_INET);
-		nl_addr_set_prefixlen(anywhere, 0);
-		rtnl_route_nh_set_ifindex(hop, LINK_LOOPBACK_INDEX);
-		rtnl_route_add_nexthop(route, ptr_take(hop)); /* the route frees it */
-		rtnl_route_set_table(route, LINK_CAPTURE_TABLE);
-		rtnl_route_set_scope(route, RT_SCOPE_HOST);
-		r = rtnl_route_set_family(route, AF_INET);
-		if (r >= 0)
-			r = rtnl_route_set_type(route, RTN_LOCAL);
+		if (local) {
+			rtnl_route_set_table(route, LINK_CAPTURE_TABLE);
+			rtnl_route_set_scope(route, RT_SCOPE_HOST);
+			r = r < 0 ? r : rtnl_route_set_type(route, RTN_LOCAL);
+		}
 		if (r >= 0)
 			r = rtnl_route_set_dst(route, anywhere);
 		if (r >= 0)
@@ -224,6 +196,24 @@ static int link_add_local_route(struct link *l)
 	if (route != NULL)
 		rtnl_route_put(route);
 	return r;
+}
+
+int link_add_default_route(
+	struct link *l, int index, const struct address *via, struct failure *why)
+{
+	struct nl_addr *gateway = link_address_object(via);
+	struct rtnl_nexthop *hop = gateway == NULL ? NULL : link_nexthop(index, gateway);
+	int r = link_add_route(l, hop, false);
+	nl_addr_put(gateway);
+	return r < 0 ? link_failed(r, "add the route to the gateway", why) : 0;
+}
+
+static int link_add_local_route(struct link *l)
+{
+	struct rtnl_nexthop *hop = rtnl_route_nh_alloc();
+	if (hop != NULL)
+		rtnl_route_nh_set_ifindex(hop, LINK_LOOPBACK_INDEX);
+	return link_add_route(l, hop, true);
 }
 
 int link_add_capture_route(struct link *l, uint32_t mark, struct failure *why)

@@ -26,61 +26,43 @@ enum flag {
 	FLAG_CHECKING_DISABLED = 0x0010,
 };
 
-/** A cursor with a sticky error. */
-struct cursor {
-	struct slice rest;
-	bool failed;
-};
-
-static struct slice take(struct cursor *c, size_t len)
+static uint16_t take_u16(struct slice_cursor *c)
 {
-	struct slice part = slice_part(c->rest, 0, len);
-	c->failed |= part.len != len;
-	c->rest = slice_part(c->rest, part.len, c->rest.len);
-	return part;
+	return (uint16_t)slice_take_number(c, 2);
 }
 
-static uint16_t take_u16(struct cursor *c)
+static uint8_t take_u8(struct slice_cursor *c)
 {
-	struct slice bytes = take(c, 2);
-	if (c->failed)
-		return 0;
-	return (uint16_t)((uint8_t)bytes.ptr[0] << 8 | (uint8_t)bytes.ptr[1]);
-}
-
-static uint8_t take_u8(struct cursor *c)
-{
-	struct slice byte = take(c, 1);
-	return c->failed ? 0 : (uint8_t)byte.ptr[0];
+	return (uint8_t)slice_take_number(c, 1);
 }
 
 /** Labels up to the root's. A length above 63 is a pointer or of no known kind. */
-static struct slice take_name(struct cursor *c)
+static struct slice take_name(struct slice_cursor *c)
 {
 	struct slice from = c->rest;
 	size_t len = 1;
 	for (uint8_t label = take_u8(c); label != 0 && !c->failed; label = take_u8(c)) {
 		len += label + 1u;
 		c->failed |= label > LABEL_BYTES_MAX || len > NAME_BYTES_MAX;
-		(void)take(c, label);
+		(void)slice_take(c, label);
 	}
 	return c->failed ? (struct slice){NULL, 0} : slice_part(from, 0, len);
 }
 
 /** Options, of which none has a meaning here: only their lengths have to be right. */
-static void skip_options(struct cursor *c, size_t len)
+static void skip_options(struct slice_cursor *c, size_t len)
 {
-	struct cursor options = {.rest = take(c, len)};
+	struct slice_cursor options = {.rest = slice_take(c, len)};
 	while (!options.failed && options.rest.len > 0) {
 		(void)take_u16(&options);
 		size_t option_len = take_u16(&options);
-		(void)take(&options, option_len);
+		(void)slice_take(&options, option_len);
 	}
 	c->failed |= options.failed;
 }
 
 /** The one record that may follow a question (RFC 6891 6.1.1). */
-static void take_edns(struct cursor *c, struct dns_question *q)
+static void take_edns(struct slice_cursor *c, struct dns_question *q)
 {
 	c->failed |= take_u8(c) != 0; /* the root's name */
 	c->failed |= take_u16(c) != TYPE_OPT;
@@ -97,7 +79,7 @@ static void take_edns(struct cursor *c, struct dns_question *q)
 	q->dnssec_ok = (flags & EDNS_DNSSEC_OK) != 0;
 }
 
-static void take_question(struct cursor *c, struct dns_question *q)
+static void take_question(struct slice_cursor *c, struct dns_question *q)
 {
 	struct slice from = c->rest;
 	struct slice name = take_name(c);
@@ -113,7 +95,7 @@ static void take_question(struct cursor *c, struct dns_question *q)
 
 int dns_question_parse(struct slice message, struct dns_question *ret)
 {
-	struct cursor c = {.rest = message};
+	struct slice_cursor c = {.rest = message};
 	struct dns_question q = {.id = take_u16(&c), .flags = take_u16(&c)};
 	if (message.len < HEADER_BYTES || (q.flags & FLAG_RESPONSE) != 0)
 		return -EBADMSG; /* an answer to an answer would have no end */

@@ -24,48 +24,20 @@ enum extension_type {
 	EXTENSION_ECH = 0xfe0d,
 };
 
-/** A cursor with a sticky error. */
-struct cursor {
-	struct slice rest;
-	bool failed;
-};
-
-static struct slice take(struct cursor *c, size_t len)
-{
-	struct slice part = slice_part(c->rest, 0, len);
-	c->failed |= part.len != len;
-	c->rest = slice_part(c->rest, part.len, c->rest.len);
-	return part;
-}
-
-/** Big-endian. */
-static uint32_t number_of(struct slice bytes)
-{
-	uint32_t value = 0;
-	for (size_t i = 0; i < bytes.len; i++)
-		value = value << 8 | (uint8_t)bytes.ptr[i];
-	return value;
-}
-
-static uint32_t take_number(struct cursor *c, size_t bytes)
-{
-	return number_of(take(c, bytes));
-}
-
 /** A vector whose length is so many bytes long. */
-static struct slice take_vector(struct cursor *c, size_t length_bytes, size_t min, size_t max)
+static struct slice take_vector(struct slice_cursor *c, size_t length_bytes, size_t min, size_t max)
 {
-	size_t len = take_number(c, length_bytes);
+	size_t len = slice_take_number(c, length_bytes);
 	c->failed |= len < min || len > max;
-	return c->failed ? (struct slice){NULL, 0} : take(c, len);
+	return c->failed ? (struct slice){NULL, 0} : slice_take(c, len);
 }
 
 /** RFC 6066 3: exactly one name, of type host_name. */
 static bool name_parse(struct slice in, struct hello *ret)
 {
-	struct cursor c = {.rest = in};
-	struct cursor list = {.rest = take_vector(&c, 2, 1, SIZE_MAX)};
-	if (c.failed || c.rest.len > 0 || take_number(&list, 1) != 0)
+	struct slice_cursor c = {.rest = in};
+	struct slice_cursor list = {.rest = take_vector(&c, 2, 1, SIZE_MAX)};
+	if (c.failed || c.rest.len > 0 || slice_take_number(&list, 1) != 0)
 		return false;
 	struct slice name = take_vector(&list, 2, 1, HOST_NAME_BYTES);
 	if (list.failed || list.rest.len > 0 || host_parse(name, &ret->name) < 0)
@@ -76,12 +48,12 @@ static bool name_parse(struct slice in, struct hello *ret)
 
 static bool versions_parse(struct slice in, struct hello *ret)
 {
-	struct cursor c = {.rest = in};
-	struct cursor list = {.rest = take_vector(&c, 1, 2, 254)};
+	struct slice_cursor c = {.rest = in};
+	struct slice_cursor list = {.rest = take_vector(&c, 1, 2, 254)};
 	if (c.failed || c.rest.len > 0 || list.rest.len % 2 != 0)
 		return false;
 	while (list.rest.len > 0)
-		ret->tls13 |= take_number(&list, 2) == 0x0304;
+		ret->tls13 |= slice_take_number(&list, 2) == 0x0304;
 	return true;
 }
 
@@ -103,11 +75,11 @@ static bool extension_parse(uint32_t type, struct slice data, struct hello *ret)
 /** Each type once (RFC 8446 4.2): of two, one reader takes the first and another the last. */
 static bool extensions_parse(struct slice in, struct hello *ret)
 {
-	struct cursor c = {.rest = in};
+	struct slice_cursor c = {.rest = in};
 	uint16_t seen[EXTENSIONS_MAX];
 	size_t count = 0;
 	while (c.rest.len > 0 && !c.failed) {
-		uint32_t type = take_number(&c, 2);
+		uint32_t type = slice_take_number(&c, 2);
 		struct slice data = take_vector(&c, 2, 0, SIZE_MAX);
 		if (c.failed || count == EXTENSIONS_MAX)
 			return false;
@@ -125,9 +97,9 @@ static bool extensions_parse(struct slice in, struct hello *ret)
 /** The message's body (RFC 8446 4.1.2, RFC 5246 7.4.1.2); all of it. */
 static bool body_parse(struct slice in, struct hello *ret)
 {
-	struct cursor c = {.rest = in};
-	uint32_t version = take_number(&c, 2);
-	(void)take(&c, RANDOM_BYTES);
+	struct slice_cursor c = {.rest = in};
+	uint32_t version = slice_take_number(&c, 2);
+	(void)slice_take(&c, RANDOM_BYTES);
 	(void)take_vector(&c, 1, 0, SESSION_ID_MAX);
 	struct slice ciphers = take_vector(&c, 2, 2, SIZE_MAX);
 	(void)take_vector(&c, 1, 1, 255); /* compression */
@@ -154,7 +126,7 @@ static enum record_kind record_at(
 		*ret_type = (uint8_t)head.ptr[0];
 	if (head.len < RECORD_HEAD_BYTES)
 		return RECORD_MORE;
-	size_t len = number_of(slice_part(head, 3, 5));
+	size_t len = slice_number(slice_part(head, 3, 5));
 	size_t max =
 		*ret_type == RECORD_APPLICATION_DATA ? RECORD_BYTES_MAX + 256 : RECORD_BYTES_MAX;
 	if (len == 0 || len > max)
@@ -169,7 +141,7 @@ static size_t message_length(const struct hello_scan *scan)
 	if (scan->got < HANDSHAKE_HEAD_BYTES)
 		return 0;
 	const struct slice head = {(const char *)scan->head, HANDSHAKE_HEAD_BYTES};
-	return HANDSHAKE_HEAD_BYTES + number_of(slice_part(head, 1, HANDSHAKE_HEAD_BYTES));
+	return HANDSHAKE_HEAD_BYTES + slice_number(slice_part(head, 1, HANDSHAKE_HEAD_BYTES));
 }
 
 /** One more record of the message. @return false: it is none that may be there. */
@@ -253,7 +225,7 @@ enum hello_answer hello_answer_of(struct slice in)
 		if (head.len < RECORD_HEAD_BYTES)
 			return in.len < HELLO_FLIGHT_BYTES_MAX ? HELLO_ANSWER_MORE
 							       : HELLO_ANSWER_OTHER;
-		size_t len = number_of(slice_part(head, 3, 5));
+		size_t len = slice_number(slice_part(head, 3, 5));
 		struct slice payload =
 			slice_part(in, at + RECORD_HEAD_BYTES, at + RECORD_HEAD_BYTES + len);
 		for (size_t i = 0; i < payload.len && got < SERVER_RANDOM_AT + RANDOM_BYTES;
