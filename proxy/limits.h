@@ -41,10 +41,11 @@
 #define STREAM_READ_BYTES     16384 /* taken at once: a TLS record; more of plain bytes in a row */
 #define FLOW_TURN_STEPS       32    /* steps of one flow before the others get their turn */
 #define LISTENER_TURN_ACCEPTS 8     /* connections accepted before the others get their turn */
-#define LINGER_BYTES_MAX                                                                           \
-	262144               /* thrown away behind a refused request, so that its answer arrives */
-#define PIPE_BYTES    262144 /* asked for, of a pipe between two sockets */
-#define VIA_TRIES_MAX 4      /* of a host's addresses that an upstream proxy is asked for */
+/* Thrown away behind a refused request, so that its answer arrives: more than the buffers of both ends hold,
+ * for what is on its way when the answer is sent must not end in a reset. Bytes are dropped unread, by the kernel. */
+#define LINGER_BYTES_MAX (16U << 20)
+#define PIPE_BYTES       262144 /* asked for, of a pipe between two sockets */
+#define VIA_TRIES_MAX    4      /* of a host's addresses that an upstream proxy is asked for */
 #define POOL_CONNECTIONS_MAX                                                                       \
 	4096 /* to hosts, that wait for another request, all sandboxes of a worker */
 #define PIPE_POOL_MAX         32 /* empty pipes that a worker keeps */

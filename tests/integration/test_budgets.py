@@ -130,6 +130,29 @@ print(json.dumps(curl("https://{HOST}/up", "-T", "-", "-H", "Expect:", data=b"u"
     assert event["action_id"] == 2, f"L: {event}"
 
 
+def test_the_answer_reaches_a_client_that_sends_on_before_it_reads(spend):
+    run, connections = spend("up=300k req-body=1g", f"""
+HEAD = "PUT http://{HOST}/up HTTP/1.1\\nHost: {HOST}\\nTransfer-Encoding: chunked\\n\\n"
+CHUNK = b"10000\\r\\n" + b"u" * 65536 + b"\\r\\n"
+
+def push(chunks):
+    sock = plain(HEAD)
+    try:
+        for _ in range(chunks):
+            sock.sendall(CHUNK)
+    except (ConnectionResetError, BrokenPipeError):
+        return "reset"
+    return drain(sock)["text"]
+
+print(json.dumps([push(64), push(1000)]))
+""")
+    told, endless = run.json()
+    assert told.startswith("HTTP/1.1 403 ") and "deny.budget" in told, f"C: {told[:300]}"
+    assert endless == "reset", f"C: {endless[:300]}"
+    assert all(len(c.plain) <= 300 << 10 for c in connections), "U: more than the budget"
+    assert [e["action_id"] for e in denials(run, "deny.budget")] == [2, 2], "L"
+
+
 def test_an_upload_whose_length_is_too_much_is_refused_before_a_byte(spend):
     run, connections = spend("up=300k req-body=16m", f"""
 print(json.dumps([curl("https://{HOST}/up", "--data-binary", "@-", "-H", expect, data=b"u" * (1 << 20))
