@@ -244,7 +244,7 @@ class Strict:
                 if self.context:
                     try:
                         stream.unwrap()
-                    except (OSError, ssl.SSLError):
+                    except (OSError, ValueError):  # SSLError is one; ValueError where the peer is gone already
                         pass
                 stream.close()
                 return
