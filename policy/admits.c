@@ -101,6 +101,11 @@ bool policy_admits_name(const struct policy *p, const struct host *host, uint64_
 	return false;
 }
 
+bool policy_has_below(const struct profile *p, const struct host *host)
+{
+	return host->kind == HOST_NAME && matcher_has_below(&p->matcher, slice_of(host->name));
+}
+
 void policy_admits_host(const struct profile *p, const struct host *host, uint64_t now_ms,
 	struct policy_verdict *ret)
 {

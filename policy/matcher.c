@@ -249,8 +249,8 @@ static void trie_fini(struct trie *t)
 	free(t->nodes);
 }
 
-/** The node of a name, made where it is missing. */
-static int trie_add(struct trie *t, struct slice name, struct matcher_node groups)
+/** The node of a name, made where it is missing. @above: so are those on the way to it, and it. */
+static int trie_add(struct trie *t, struct slice name, bool above, uint32_t *ret_node)
 {
 	struct slice rest = name;
 	struct slice label;
@@ -264,13 +264,14 @@ static int trie_add(struct trie *t, struct slice name, struct matcher_node group
 		struct matcher_edge *e =
 			&t->edges[find_edge(t->edges, t->edge_mask, node, label, hash)];
 		if (e->child == 0) {
-			t->nodes[t->node_count] = (struct matcher_node){0, 0};
+			t->nodes[t->node_count] = (struct matcher_node){0};
 			*e = (struct matcher_edge){label.ptr, hash, (uint32_t)label.len, node,
 				(uint32_t)t->node_count++};
 		}
 		node = e->child;
+		t->nodes[node].above |= above;
 	}
-	t->nodes[node] = groups;
+	*ret_node = node;
 	return 0;
 }
 
@@ -290,16 +291,47 @@ static int trie_settle(const struct trie *t, struct matcher *m, struct arena *ar
 	return 0;
 }
 
+static bool span_allows(const struct matcher *m, size_t first, size_t end)
+{
+	for (size_t i = first; i < end; i++) {
+		if (span_head(m, i)->rule.allow)
+			return true;
+	}
+	return false;
+}
+
+/** What is above a name: below it there is something that has no rule itself. */
+static struct slice parent_of(struct slice name)
+{
+	struct slice label, parent;
+	return slice_split(name, '.', &label, &parent) ? parent : (struct slice){name.ptr, 0};
+}
+
+/** The groups of one name, [first, end). */
+static int trie_add_span(struct trie *t, const struct matcher *m, size_t first, size_t end)
+{
+	const struct rule_entry *head = span_head(m, first);
+	bool above = span_allows(m, first, end);
+	uint32_t node;
+	if (!in_trie(head))
+		return above && head->kind == PATTERN_EXACT
+			? trie_add(t, parent_of(head->name), true, &node)
+			: 0;
+	int r = trie_add(t, head->name, above, &node);
+	if (r < 0)
+		return r;
+	t->nodes[node].first = (uint32_t)first;
+	t->nodes[node].count = (uint32_t)(end - first);
+	return 0;
+}
+
 static int build_trie(struct matcher *m, struct arena *arena, size_t group_count)
 {
 	struct trie t;
 	int r = trie_init(&t);
 	for (size_t i = 0, end; i < group_count && r == 0; i = end) {
-		const struct rule_entry *head = span_head(m, i);
 		end = matcher_span_end(m, i, group_count);
-		if (in_trie(head))
-			r = trie_add(&t, head->name,
-				(struct matcher_node){(uint32_t)i, (uint32_t)(end - i)});
+		r = trie_add_span(&t, m, i, end);
 	}
 	if (r == 0)
 		r = trie_settle(&t, m, arena);
@@ -346,6 +378,20 @@ static uint32_t count_labels(struct slice name)
 	for (size_t i = 0; i < name.len; i++)
 		count += name.ptr[i] == '.';
 	return count;
+}
+
+bool matcher_has_below(const struct matcher *m, struct slice name)
+{
+	struct slice label;
+	uint32_t hash;
+	uint32_t node = 0;
+	while (take_label(&name, &label, &hash)) {
+		hash = edge_hash(hash, node);
+		node = m->edges[find_edge(m->edges, m->edge_mask, node, label, hash)].child;
+		if (node == 0)
+			return false;
+	}
+	return m->nodes[node].above;
 }
 
 static size_t find_name(const struct matcher *m, struct slice name,

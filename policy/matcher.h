@@ -69,6 +69,9 @@ size_t matcher_find(const struct matcher *m, const struct host *host,
 size_t matcher_find_rule(const struct matcher *m, const struct rule_entry *r,
 	struct matcher_span ret_spans[static MATCHER_SPANS_MAX]);
 
+/** Whether some allow rule, expired or not, names something that ends in a dot and @name. */
+bool matcher_has_below(const struct matcher *m, struct slice name);
+
 /** Called for each rule of a group that may match a path; sometimes twice for the same. */
 typedef void matcher_visit(void *arg, const struct rule_entry *r);
 void matcher_candidates(const struct matcher *m, const struct matcher_group *g, struct slice path,

@@ -41,6 +41,7 @@ struct matcher_edge {
 struct matcher_node {
 	uint32_t first;
 	uint32_t count;
+	bool above; /* an allow rule names something below it */
 };
 
 /** A prefix of ip: rules. Free: no groups. */

@@ -187,6 +187,12 @@ void policy_admits_host(const struct profile *p, const struct host *host, uint64
 	struct policy_verdict *ret);
 
 /**
+ * Whether some allow rule, expired or not, names a host below @host: it exists in the DNS then, whether it has an address or not
+ * (RFC 8020, RFC 4592 2.2.2).
+ */
+bool policy_has_below(const struct profile *p, const struct host *host);
+
+/**
  * Whether an address may be dialled for a decision of @rule: public ones, and what its addr= or ip: opens. A
  * metadata endpoint opens only by its own address, never by a prefix around it.
  * @return REASON_ALLOW_RULE or the deny reason (address-metadata, address-private).

@@ -8,14 +8,22 @@
 /** How a name is answered if it is one that there is. */
 enum dns_kind {
 	KIND_ADDRESS,
-	KIND_NOTHING, /* there is no such record */
+	KIND_NOTHING, /* there is no such record, as other ways to reach a host would be */
+	KIND_DATA,    /* likewise; a record that is no way to reach it, so no rule would give one */
 	KIND_POINTER,
 	KIND_REFUSED,
 };
 
+/** What asks for no record of one type: 0, EDNS itself, and what RFC 6895 3.1 keeps for questions and transfers. */
+static bool is_meta(uint16_t type)
+{
+	return type == 0 || type == DNS_TYPE_OPT ||
+		(type >= DNS_TYPE_META_FIRST && type <= DNS_TYPE_META_LAST);
+}
+
 static enum dns_kind kind_of(const struct dns_question *q)
 {
-	if (q->class != DNS_CLASS_IN)
+	if (q->class != DNS_CLASS_IN || is_meta(q->type))
 		return KIND_REFUSED;
 	switch (q->type) {
 	case DNS_TYPE_A:
@@ -27,7 +35,7 @@ static enum dns_kind kind_of(const struct dns_question *q)
 	case DNS_TYPE_PTR:
 		return KIND_POINTER;
 	default:
-		return KIND_REFUSED;
+		return KIND_DATA;
 	}
 }
 
@@ -48,6 +56,23 @@ static void deny(struct dns_reply *r, enum reason reason, const char *detail)
 	r->answer.negative = true;
 	r->answer.ttl_s = DNS_NEGATIVE_TTL_SECONDS;
 	r->answer.extended = DNS_EXTENDED_BLOCKED;
+}
+
+/**
+ * A name that nothing may be reached by. Above one that may it exists nevertheless: who believes that it does not takes all below it for missing as well
+ * (RFC 8020). Records that nobody would be given are no fault of the name.
+ */
+static void deny_host(
+	const struct dns_asker *asker, const struct dns_question *q, struct dns_reply *r)
+{
+	if (kind_of(q) == KIND_DATA) {
+		deny(r, REASON_DENY_DNS_TYPE, "only questions for addresses of hosts have answers");
+		r->answer.extended = DNS_EXTENDED_NOT_SUPPORTED;
+	} else {
+		deny(r, r->verdict.reason, r->verdict.detail);
+	}
+	if (policy_has_below(asker->profile, &r->host))
+		r->answer.rcode = DNS_NOERROR;
 }
 
 /** Not for what the name is. */
@@ -96,7 +121,7 @@ static void judge(const struct dns_asker *asker, const struct dns_question *q, s
 	struct address address = {0};
 	policy_admits_host(asker->profile, &r->host, asker->now_ms, &r->verdict);
 	if (!reason_allows(r->verdict.reason)) {
-		deny(r, r->verdict.reason, r->verdict.detail);
+		deny_host(asker, q, r);
 		return;
 	}
 	if (kind_of(q) == KIND_ADDRESS && !reason_allows(asker->full) &&
@@ -157,6 +182,7 @@ void dns_reply_make(const struct dns_asker *asker, const struct dns_question *q,
 	switch (kind_of(q)) {
 	case KIND_ADDRESS:
 	case KIND_NOTHING:
+	case KIND_DATA:
 		answer_name(asker, q, ret);
 		return;
 	case KIND_POINTER:
@@ -165,7 +191,7 @@ void dns_reply_make(const struct dns_asker *asker, const struct dns_question *q,
 		return;
 	case KIND_REFUSED:
 		refuse(ret, REASON_DENY_DNS_TYPE,
-			"questions for addresses of hosts are answered, and no others");
+			"questions for all records of a name, for zones and in other classes have no answer");
 		return;
 	}
 }

@@ -14,7 +14,7 @@
 #define OPTION_EXTENDED 15
 #define OPTION_HEAD     4
 
-enum { TYPE_SOA = 6, TYPE_OPT = 41 };
+enum { TYPE_SOA = 6 };
 enum { EDNS_DNSSEC_OK = 0x8000 };
 
 enum flag {
@@ -65,7 +65,7 @@ static void skip_options(struct slice_cursor *c, size_t len)
 static void take_edns(struct slice_cursor *c, struct dns_question *q)
 {
 	c->failed |= take_u8(c) != 0; /* the root's name */
-	c->failed |= take_u16(c) != TYPE_OPT;
+	c->failed |= take_u16(c) != DNS_TYPE_OPT;
 	uint16_t bytes = take_u16(c);
 	(void)take_u8(c); /* the upper bits of an rcode */
 	uint8_t version = take_u8(c);
@@ -324,7 +324,7 @@ static unsigned put_edns(struct writer *w, const struct dns_question *q, const s
 	if (!q->edns)
 		return 0;
 	put_u8(w, 0);
-	put_u16(w, TYPE_OPT);
+	put_u16(w, DNS_TYPE_OPT);
 	put_u16(w, DNS_MESSAGE_BYTES_MAX);
 	put_u8(w, (unsigned)a->rcode >> 4);
 	put_u8(w, 0); /* version */

@@ -104,10 +104,10 @@ static void note_begin(
 		synthetic_set_request(w->context->synthetic, s->budget, &n->answer, n->request_id);
 }
 
-/** Of names that don't exist here each may have another reason; what is refused for anything else is told apart. */
+/** Of names that nothing may be reached by each may have another reason; what is refused for anything else is told apart. */
 static enum reason others_reason(const struct dns_reply *r)
 {
-	return r->answer.rcode == DNS_NXDOMAIN ? REASON_DENY_DNS_NAME : r->reason;
+	return r->answer.extended == DNS_EXTENDED_BLOCKED ? REASON_DENY_DNS_NAME : r->reason;
 }
 
 static void others_begin(

@@ -74,18 +74,21 @@ QUESTIONS = {
     "allowed-AAAA": (question("allowed.test", "AAAA", use_edns=0), "NOERROR", None, None),
     "allowed-HTTPS": (question("allowed.test", "HTTPS", use_edns=0), "NOERROR", None, None),
     "allowed-SVCB": (question("allowed.test", "SVCB", use_edns=0), "NOERROR", None, None),
-    "allowed-TXT": (question("allowed.test", "TXT", use_edns=0), "REFUSED", None, NOT_SUPPORTED),
+    "allowed-TXT": (question("allowed.test", "TXT", use_edns=0), "NOERROR", None, None),
+    "allowed-SRV": (question("any.wild.test", "SRV", use_edns=0), "NOERROR", None, None),
     "allowed-ANY": (question("allowed.test", "ANY", use_edns=0), "REFUSED", None, NOT_SUPPORTED),
-    "allowed-NS": (question("allowed.test", "NS", use_edns=0), "REFUSED", None, NOT_SUPPORTED),
+    "allowed-NS": (question("allowed.test", "NS", use_edns=0), "NOERROR", None, None),
     "allowed-AXFR": (question("allowed.test", "AXFR", use_edns=0), "REFUSED", None, NOT_SUPPORTED),
     "version.bind": (question("version.bind", "TXT", rdclass="CH", use_edns=0), "REFUSED", None, NOT_SUPPORTED),
     "denied": (question("denied.test"), "NXDOMAIN", None, None),
     "denied-edns": (question("denied.test", use_edns=0), "NXDOMAIN", None, BLOCKED),
     "denied-AAAA": (question("denied.test", "AAAA", use_edns=0), "NXDOMAIN", None, BLOCKED),
     "denied-HTTPS": (question("denied.test", "HTTPS", use_edns=0), "NXDOMAIN", None, BLOCKED),
-    "denied-TXT": (question("c2VjcmV0.txt.denied.test", "TXT", use_edns=0), "REFUSED", None, NOT_SUPPORTED),
+    "denied-TXT": (question("c2VjcmV0.txt.denied.test", "TXT", use_edns=0), "NXDOMAIN", None, NOT_SUPPORTED),
     "secret": (question("secret.wild.test", use_edns=0), "NXDOMAIN", None, BLOCKED),
-    "apex": (question("wild.test", use_edns=0), "NXDOMAIN", None, BLOCKED),
+    "apex": (question("wild.test", use_edns=0), "NOERROR", None, BLOCKED),
+    "apex-TXT": (question("wild.test", "TXT", use_edns=0), "NOERROR", None, NOT_SUPPORTED),
+    "above": (question("test", "AAAA", use_edns=0), "NOERROR", None, BLOCKED),
     "dot-in-a-label": (question("denied\\.test.wild.test", use_edns=0), "NXDOMAIN", None, BLOCKED),
     "nul-in-a-label": (question("denied.test\\000.wild.test", use_edns=0), "NXDOMAIN", None, BLOCKED),
     "root": (question(".", use_edns=0), "NXDOMAIN", None, BLOCKED),
@@ -209,7 +212,7 @@ def test_programs_find_what_is_allowed_at_once_and_nothing_else(inside):
         f"allowed.test {address}", "denied.test Name does not resolve", f"any.wild.test {names['any.wild.test'][0]}"], commands["musl"]
     assert commands["node"][1].splitlines() == [
         f'lookup allowed.test {{"address":"{address}","family":4}}', "lookup denied.test ENOTFOUND", f'resolve4 allowed.test ["{address}"]',
-        "resolve6 allowed.test ENODATA", "resolve4 denied.test ENOTFOUND", "resolveTxt allowed.test EREFUSED"], commands["node"]
+        "resolve6 allowed.test ENODATA", "resolve4 denied.test ENOTFOUND", "resolveTxt allowed.test ENODATA"], commands["node"]
     assert commands["nsswitch"][1].split() == ["hosts:", "files", "dns"]
     slow = {name: row for name, row in {**seen["names"], **commands}.items() if row[-1] > AT_ONCE_MS and name != "node"}
     assert not slow, f"C: something waited: {slow}"
@@ -225,8 +228,9 @@ def test_each_denied_name_is_on_record(inside):
     run, _, _ = inside
     denied = [e for e in records(run) if e["action_id"] == 2]
     names = {(e["query"]["hostname"], e["status_code"]) for e in denied if "query" in e}
-    for wanted in (("denied.test", "deny.default"), ("secret.wild.test", "deny.rule"), ("wild.test", "deny.default"), ("allowed", "deny.default"),
-                   ("c2VjcmV0.txt.denied.test", "deny.dns-type"), ("denied\\046test.wild.test", "deny.name-invalid"),
+    for wanted in (("denied.test", "deny.default"), ("secret.wild.test", "deny.rule"), ("wild.test", "deny.default"), ("wild.test", "deny.dns-type"),
+                   ("test", "deny.default"), ("allowed", "deny.default"),
+                   ("c2vjcmv0.txt.denied.test", "deny.dns-type"), ("denied\\046test.wild.test", "deny.name-invalid"),
                    ("1.0.0.10.in-addr.arpa", "deny.dns-name"), ("version.bind", "deny.dns-type")):
         assert wanted in names, f"L: {wanted} is not in {sorted(names)}"
     assert all(e["type_uid"] == 400302 and e["status_id"] == 2 and e["unmapped"]["eclusa"]["intercept"] == "dns" for e in denied)

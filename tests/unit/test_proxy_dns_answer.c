@@ -5,6 +5,7 @@
 
 #define SANDBOX    5
 #define RECORD_TXT 16
+#define RECORD_SRV 33
 
 static const char policy_text[] = "policy 1\n"
 				  "[profile p]\n"
@@ -14,6 +15,10 @@ static const char policy_text[] = "policy 1\n"
 				  "allow tcp ssh.test:22\n"
 				  "allow pinned.test tls=splice\n"
 				  "allow old.test expires=2020-01-01\n"
+				  "allow c.d.e.test\n"
+				  "allow a.half.test\n"
+				  "deny half.test\n"
+				  "deny below.no.test\n"
 				  "[profile watched]\n"
 				  "set mode observe\n"
 				  "deny bad.test\n";
@@ -92,16 +97,23 @@ static bool is_synthetic(const struct dns_reply *r)
 	return r->answer.address.family == 4 && synthetic_is(&r->answer.address);
 }
 
-static void assert_denied(const struct dns_reply *r, enum reason reason, const char *said)
+static void assert_denied_with(
+	const struct dns_reply *r, enum dns_rcode rcode, enum reason reason, const char *said)
 {
-	assert_int_equal(r->answer.rcode, DNS_NXDOMAIN);
-	assert_int_equal(r->answer.extended, DNS_EXTENDED_BLOCKED);
+	assert_int_equal(r->answer.rcode, rcode);
+	assert_int_equal(r->answer.extended,
+		reason == REASON_DENY_DNS_TYPE ? DNS_EXTENDED_NOT_SUPPORTED : DNS_EXTENDED_BLOCKED);
 	assert_true(r->answer.negative && r->recorded);
 	assert_int_equal(r->answer.ttl_s, DNS_NEGATIVE_TTL_SECONDS);
 	assert_int_equal(r->answer.address.family, 0);
 	assert_int_equal(r->reason, reason);
 	assert_non_null(strstr(r->answer.text, said));
 	assert_memory_equal(r->answer.text, reason_code(reason), strlen(reason_code(reason)));
+}
+
+static void assert_denied(const struct dns_reply *r, enum reason reason, const char *said)
+{
+	assert_denied_with(r, DNS_NXDOMAIN, reason, said);
 }
 
 static void names_that_a_rule_admits_have_an_address(void **state)
@@ -146,12 +158,40 @@ static void names_that_no_rule_admits_are_not_there(void **state)
 	static const uint16_t types[] = {DNS_TYPE_A, DNS_TYPE_AAAA, DNS_TYPE_HTTPS, DNS_TYPE_SVCB};
 	for (size_t i = 0; i < array_size(types); i++) {
 		assert_denied(ask(f, "denied.test", types[i]), REASON_DENY_DEFAULT, "denied.test");
-		assert_denied(ask(f, "wild.test", types[i]), REASON_DENY_DEFAULT, "wild.test");
 		assert_denied(ask(f, "a.allowed.test", types[i]), REASON_DENY_DEFAULT, "p");
 		assert_denied(ask(f, "allowed.test.evil.test", types[i]), REASON_DENY_DEFAULT, "p");
 		assert_denied(ask(f, "secret.wild.test", types[i]), REASON_DENY_RULE, "x.allow:5");
 		assert_denied(ask(f, "old.test", types[i]), REASON_DENY_EXPIRED, "x.allow:8");
-		assert_denied(ask(f, "test", types[i]), REASON_DENY_DEFAULT, "test");
+	}
+}
+
+static void names_above_one_that_a_rule_admits_exist(void **state)
+{
+	struct fixture *f = *state;
+	static const uint16_t types[] = {
+		DNS_TYPE_A, DNS_TYPE_AAAA, DNS_TYPE_HTTPS, RECORD_TXT, RECORD_SRV};
+	static const struct {
+		const char *name;
+		enum dns_rcode rcode;
+		enum reason reason;
+	} names[] = {{"test", DNS_NOERROR, REASON_DENY_DEFAULT},
+		{"wild.test", DNS_NOERROR, REASON_DENY_DEFAULT},
+		{"e.test", DNS_NOERROR, REASON_DENY_DEFAULT},
+		{"D.e.test", DNS_NOERROR, REASON_DENY_DEFAULT},
+		{"half.test", DNS_NOERROR, REASON_DENY_RULE}, /* that name alone */
+		{"x.e.test", DNS_NXDOMAIN, REASON_DENY_DEFAULT},
+		{"x.d.e.test", DNS_NXDOMAIN, REASON_DENY_DEFAULT},
+		{"ild.test", DNS_NXDOMAIN, REASON_DENY_DEFAULT},
+		{"est", DNS_NXDOMAIN, REASON_DENY_DEFAULT},
+		{"secret.wild.test", DNS_NXDOMAIN, REASON_DENY_RULE},
+		{"below.no.test", DNS_NXDOMAIN, REASON_DENY_RULE}, /* what is denied is not there */
+		{"no.test", DNS_NXDOMAIN, REASON_DENY_DEFAULT}};
+	for (size_t i = 0; i < array_size(names) * array_size(types); i++) {
+		uint16_t type = types[i % array_size(types)];
+		size_t n = i / array_size(types);
+		bool data = type == RECORD_TXT || type == RECORD_SRV;
+		assert_denied_with(ask(f, names[n].name, type), names[n].rcode,
+			data ? REASON_DENY_DNS_TYPE : names[n].reason, "");
 	}
 }
 
@@ -191,11 +231,27 @@ static void other_records_of_a_host_there_are_not(void **state)
 	assert_true(ask(f, "allowed.test", DNS_TYPE_A)->recorded); /* it had no address yet */
 }
 
-static void other_types_and_classes_are_refused(void **state)
+static void records_that_reach_no_host_there_are_not(void **state)
 {
 	struct fixture *f = *state;
-	static const uint16_t types[] = {0, 2, 5, 6, 10, 13, 15, RECORD_TXT, 33, 35, 41, 43, 48,
-		250, 251, 252, 253, 254, 255, 256, 65280, 65535};
+	static const uint16_t types[] = {2, 5, 6, 10, 13, 15, RECORD_TXT, RECORD_SRV, 35, 43, 48,
+		127, 256, 257, 65280, 65535};
+	for (size_t i = 0; i < array_size(types); i++) {
+		const struct dns_reply *r = ask(f, "allowed.test", types[i]);
+		assert_int_equal(r->answer.rcode, DNS_NOERROR);
+		assert_true(r->answer.negative && !r->recorded);
+		assert_int_equal(r->answer.address.family, 0);
+		assert_denied(ask(f, "denied.test", types[i]), REASON_DENY_DNS_TYPE, "addresses");
+		assert_denied(ask(f, "_http._tcp.allowed.test", types[i]), REASON_DENY_DNS_TYPE,
+			"addresses");
+	}
+	assert_true(ask(f, "allowed.test", DNS_TYPE_A)->recorded); /* it had no address yet */
+}
+
+static void questions_for_no_one_record_are_refused(void **state)
+{
+	struct fixture *f = *state;
+	static const uint16_t types[] = {0, 41, 128, 249, 250, 251, 252, 253, 254, 255};
 	for (size_t i = 0; i < array_size(types); i++) {
 		const struct dns_reply *r = ask(f, "allowed.test", types[i]);
 		assert_int_equal(r->answer.rcode, DNS_REFUSED);
@@ -297,7 +353,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			other_records_of_a_host_there_are_not, fixture_open, fixture_close),
 		cmocka_unit_test_setup_teardown(
-			other_types_and_classes_are_refused, fixture_open, fixture_close),
+			records_that_reach_no_host_there_are_not, fixture_open, fixture_close),
+		cmocka_unit_test_setup_teardown(
+			questions_for_no_one_record_are_refused, fixture_open, fixture_close),
+		cmocka_unit_test_setup_teardown(
+			names_above_one_that_a_rule_admits_exist, fixture_open, fixture_close),
 		cmocka_unit_test_setup_teardown(this_host_is_itself, fixture_open, fixture_close),
 		cmocka_unit_test_setup_teardown(
 			observing_answers_what_it_would_deny, fixture_open, fixture_close),
