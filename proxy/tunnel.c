@@ -67,9 +67,12 @@ static enum flow_progress refuse_noise(struct flow *f)
 static enum flow_progress begin_plain(struct flow *f)
 {
 	struct policy_verdict v;
-	if (!flow_take_scheme(f, POLICY_SCHEME_HTTP, &v))
-		return refuse_noise(f);
-	return flow_tunnel_heard(f);
+	if (flow_take_scheme(f, POLICY_SCHEME_HTTP, &v))
+		return flow_tunnel_heard(f);
+	struct policy_question q = flow_question(f);
+	q.scheme = POLICY_SCHEME_HTTP;
+	f->open = true; /* it speaks HTTP in here, and is answered in it */
+	return flow_refuse_verdict(f, &v, &q, NULL);
 }
 
 enum flow_progress flow_not_tls(struct flow *f)

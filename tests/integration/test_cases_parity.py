@@ -224,6 +224,47 @@ def test_A11_methods_and_paths_are_judged_alike_over_tls_and_in_the_clear(lab, t
     assert len(batch.requests) == len(METHOD_DOORS) * list(REQUESTS.values()).count(ALLOW), "U: only what was allowed"
 
 
+SCHEME_POLICY = f"""policy 1
+
+[profile parity]
+allow tls.test:443 GET /** addr={ORIGIN}/32
+allow pinned.test:443 tls=splice addr={ORIGIN}/32
+allow plain.test:80 GET /** scheme=http addr={ORIGIN}/32
+deny half.test scheme=http
+allow half.test:443 GET /** addr={ORIGIN}/32
+"""
+# host, port, scheme of what is sent there -> the reason
+SCHEMES = {("tls.test", 443, "http"): "deny.scheme", ("pinned.test", 443, "http"): "deny.scheme", ("plain.test", 80, "https"): "deny.scheme",
+           ("half.test", 443, "http"): RULE, ("tls.test", 443, "https"): ALLOW, ("plain.test", 80, "http"): ALLOW}
+
+
+def test_A11_a_scheme_is_judged_alike_at_every_door(lab):
+    """Whatever a tunnel was opened for: what comes in it, TLS or a request, is judged by what rules say of that."""
+    path, knocks = lab.write("schemes.allow", SCHEME_POLICY), []
+    for host in {host for host, _, _ in SCHEMES}:
+        lab.dns.zone[host] = [ORIGIN]
+    for number, (host, port, scheme) in enumerate(SCHEMES):
+        asked = [*([tls(host)] if scheme == "https" else []), *plain_get(f"{host}:{port}")]
+        knocks.append(exchange(f"connect-{number}", connect_step(f"{host}:{port}"), asked))
+        knocks.append(exchange(f"socks-{number}", socks(host, port), asked))
+        knocks.append(captured(f"captured-{number}", host, port, asked))
+        if scheme == "http":
+            knocks.append(exchange(f"absolute-{number}", absolute(f"http://{host}:{port}/", host=f"{host}:{port}")))
+    batch, different = Batch(lab, knocks, policy=path), {}
+    for number, (question, wanted) in enumerate(SCHEMES.items()):
+        host, port, scheme = question
+        doors = ["connect", "socks", "captured", *(["absolute"] if scheme == "http" else [])]
+        got = {door: [e["status_code"] for e in batch.events(f"{door}-{number}")] for door in doors}
+        got["explain"] = [explain(path, "GET", f"{scheme}://{host}:{port}/")]
+        if scheme == "http" and wanted != ALLOW:
+            told = {door: batch[f"{door}-{number}"].denial() for door in doors}
+            got["told"] = sorted({denial and denial["reason"] for denial in told.values()}, key=str)
+        if set(map(tuple, got.values())) != {(wanted,)}:
+            different[question] = got
+    assert not different, different
+    assert {r.host.split(":")[0] for r in batch.requests} == {"tls.test", "plain.test"}, "U"
+
+
 # What stands after "policy 1\n[profile p]\nallow fine.test\n": line 4.
 A06 = ["*", "*.test", "www*.test", "sub*.wild.test", "a.*.test", "*.*.wild.test", "***.wild.test"]
 HOSTILE_LINES = {

@@ -56,8 +56,12 @@ def test_D04_what_is_not_tls(refusals, case):
     assert seen.statuses == [200], refusals.explain(case)
     assert seen.ended, "C: closed within the handshake deadline" + refusals.explain(case)
     assert BANNER_TEXT not in seen.received and b"SSH-" not in seen.received, "C" + refusals.explain(case)
-    assert len(seen.last.data) < 10, "C: at most a TLS alert" + refusals.explain(case)
     refusals.assert_no_connection()
+    if case == "D04-http":  # judged as through every other door, and told in HTTP
+        assert b"HTTP/1.1 403 deny.scheme" in seen.received, "C" + refusals.explain(case)
+        refusals.assert_denied_once(case, {"deny.scheme"})
+        return
+    assert len(seen.last.data) < 10, "C: at most a TLS alert" + refusals.explain(case)
     refusals.assert_denied_once(case, NOT_TLS if NOISE[case] else NOT_TLS | {"error.timeout", "deny.limit"})
 
 

@@ -187,15 +187,15 @@ def failures(lab, world, who):
         exchange("no-address", socks("nxdomain.test", 2201)),
         exchange("sni", socks("allowed.test"), tls("denied.test", verify=False)),
         exchange("tls-where-http-is", socks("allowed.test", 8080), tls("allowed.test", verify=False)),
-        exchange("http-where-tls-is", socks("nowhere.test"), send("GET / HTTP/1.1\r\nHost: nowhere.test\r\n\r\n"), END),
-        exchange("http-where-a-splice-is", socks("spliced.test"), send("GET / HTTP/1.1\r\nHost: spliced.test\r\n\r\n"), END),
+        exchange("http-where-tls-is", socks("nowhere.test"), send("GET / HTTP/1.1\r\nHost: nowhere.test\r\n\r\n"), response(), END),
+        exchange("http-where-a-splice-is", socks("spliced.test"), send("GET / HTTP/1.1\r\nHost: spliced.test\r\n\r\n"), response(), END),
         exchange("http-on-tcp", socks("banner.test", 2201), send("GET / HTTP/1.1\r\nHost: banner.test\r\n\r\n"), END),
         exchange("method", socks("allowed.test", 80), send("PUT /put HTTP/1.1\r\nHost: allowed.test\r\nContent-Length: 0\r\n\r\n"), response(), END),
         exchange("other-host", socks("allowed.test", 80), send("GET /other HTTP/1.1\r\nHost: denied.test\r\n\r\n"), response(), END),
         exchange("connect-inside", socks("allowed.test", 80), send("CONNECT denied.test:443 HTTP/1.1\r\nHost: denied.test\r\n\r\n"), response(), END),
         exchange("socks-behind-http", send("GET http://allowed.test/first HTTP/1.1\r\nHost: allowed.test\r\n\r\n"), response(),
                  send(b"\x05\x01\x00"), response(), END),
-        exchange("bad-host", socks("nowhere.test", 2299), send("GET / HTTP/1.1\r\n\r\n"), END),
+        exchange("bad-host", socks("nowhere.test", 2299), send("GET / HTTP/1.1\r\n\r\n"), response(), END),
     ], policy=lab.write("socks-failures.allow", POLICY + f"allow tcp nxdomain.test:2201 addr={ORIGIN}/32\n"), user=who)
 
 
@@ -207,15 +207,18 @@ def test_a_host_that_is_not_there_is_said_in_the_reply(failures, case, code, rea
     assert event["status_code"] == reason and event["unmapped"]["eclusa"]["intercept"] == "socks5", "L" + failures.explain(case)
 
 
+ANSWERED = ("http-where-tls-is", "http-where-a-splice-is", "bad-host")  # in HTTP, which they speak
 ALERTS = {"sni": "UNRECOGNIZED_NAME", "tls-where-http-is": "ACCESS_DENIED"}
 
 
 @pytest.mark.parametrize("case,reason", [("sni", "deny.sni-mismatch"), ("tls-where-http-is", "deny.scheme"),
-                                         ("http-where-tls-is", "deny.not-tls"), ("http-where-a-splice-is", "deny.not-tls"),
-                                         ("http-on-tcp", "deny.protocol"), ("bad-host", "deny.not-tls")])
+                                         ("http-where-tls-is", "deny.scheme"), ("http-where-a-splice-is", "deny.scheme"),
+                                         ("http-on-tcp", "deny.protocol"), ("bad-host", "deny.scheme")])
 def test_first_bytes_that_no_rule_is_for_end_the_tunnel(failures, case, reason):
     assert failures[case].steps[0].status == 0, "C" + failures.explain(case)
     assert failures[case].ended or ALERTS[case] in failures[case].last.alert, "C" + failures.explain(case)
+    refusal = failures[case].denial()
+    assert (refusal and refusal["reason"]) == (reason if case in ANSWERED else None), "C" + failures.explain(case)
     failures.assert_denied_once(case, {reason})
     failures.assert_bytes_absent(b"Host: nowhere.test", b"Host: spliced.test", b"Host: banner.test")
 
