@@ -5,7 +5,7 @@
 #include "common/file.h"
 #include "common/privilege.h"
 #include "sandbox-launcher/filter.h"
-#include "sandbox-launcher/mounts.h"
+#include "sandbox-launcher/proc.h"
 #include "sandbox-launcher/overlay.h"
 #include "sandbox-launcher/userns.h"
 
@@ -136,7 +136,7 @@ static int make_proc_inside(void)
 	if (pid < 0)
 		return -errno;
 	if (pid == 0) {
-		int fd = mounts_make_proc();
+		int fd = proc_make();
 		_exit(fd < 0 ? -fd : 0);
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

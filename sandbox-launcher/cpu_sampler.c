@@ -35,14 +35,13 @@ static pid_t last_word(int fd)
 	return slice_decimal(line, INT32_MAX, true, &number) == 0 ? (pid_t)number : 0;
 }
 
-int cpu_sampler_init(struct cpu_sampler *s, size_t processes)
+int cpu_sampler_init(struct cpu_sampler *s, size_t processes, int loadavg)
 {
-	*s = (struct cpu_sampler){.proc = -1, .cursor_file = -1, .capacity = processes};
+	*s = (struct cpu_sampler){.proc = -1, .cursor_file = loadavg, .capacity = processes};
 	s->seen = calloc(processes, sizeof(*s->seen));
 	if (s->seen == NULL)
 		return -ENOMEM;
 	s->proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	s->cursor_file = s->proc < 0 ? -1 : openat(s->proc, "loadavg", O_RDONLY | O_CLOEXEC);
 	auto_fd max =
 		s->proc < 0 ? -1 : openat(s->proc, "sys/kernel/pid_max", O_RDONLY | O_CLOEXEC);
 	s->pid_max = last_word(max);

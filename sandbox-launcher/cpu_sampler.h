@@ -19,8 +19,8 @@ struct cpu_seen {
 };
 
 struct cpu_sampler {
-	int proc;              /* /proc of the namespace */
-	int cursor_file;       /* its loadavg, which names the last pid that was given */
+	int proc;        /* /proc of the namespace */
+	int cursor_file; /* the kernel's loadavg of it, which names the last pid that was given */
 	pid_t cursor, pid_max; /* looked for up to here; where numbers start again */
 	struct cpu_seen *seen;
 	size_t count, capacity;
@@ -29,8 +29,8 @@ struct cpu_sampler {
 	bool moving;      /* processes came or went since the look before */
 };
 
-/** @processes: how many there can be. @return 0 or negative errno. */
-int cpu_sampler_init(struct cpu_sampler *s, size_t processes);
+/** @processes: how many there can be. Takes @loadavg, an open file. @return 0 or negative errno. */
+int cpu_sampler_init(struct cpu_sampler *s, size_t processes, int loadavg);
 void cpu_sampler_fini(struct cpu_sampler *s);
 /** The sum so far. */
 uint64_t cpu_sampler_take(struct cpu_sampler *s);

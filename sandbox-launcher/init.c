@@ -31,7 +31,12 @@
 
 static const char *const WRITABLE[] = {"/tmp", "/work", "/out", VIEW_HOME, "/dev/shm"};
 
-enum { FD_REPORT = 3, FD_GO = 4, FD_FIRST_FREE = 5 };
+enum {
+	FD_REPORT = 3,
+	FD_GO = 4,
+	FD_LOADAVG = 5,
+	FD_FIRST_FREE = 6
+}; /* FD_LOADAVG: cpu_sampler.h */
 
 static void report_send(int fd, struct init_report *report)
 {
@@ -89,15 +94,15 @@ static int raise_loopback(void)
 	return 0;
 }
 
-static int take_streams(const struct init_job *job)
+static int take_streams(const struct init_job *job, int loadavg)
 {
 	auto_fd null = job->streams[0] >= 0 ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
 	int from[3] = {
 		job->streams[0] >= 0 ? job->streams[0] : null, job->streams[1], job->streams[2]};
 	/* out of the way first: a source may sit where another's target is */
-	int moved[5];
-	const int all[5] = {from[0], from[1], from[2], job->report, job->go};
-	for (int i = 0; i < 5; i++) {
+	int moved[6];
+	const int all[6] = {from[0], from[1], from[2], job->report, job->go, loadavg};
+	for (int i = 0; i < (loadavg < 0 ? 5 : 6); i++) {
 		moved[i] = fcntl(all[i], F_DUPFD_CLOEXEC, 64);
 		if (moved[i] < 0)
 			return -errno;
@@ -108,6 +113,10 @@ static int take_streams(const struct init_job *job)
 	if (dup3(moved[3], FD_REPORT, O_CLOEXEC) < 0 || dup3(moved[4], FD_GO, O_CLOEXEC) < 0)
 		return -errno;
 	fd_close(&null);
+	if (loadavg < 0)
+		return privilege_close_from(FD_LOADAVG);
+	if (dup3(moved[5], FD_LOADAVG, O_CLOEXEC) < 0)
+		return -errno;
 	return privilege_close_from(FD_FIRST_FREE);
 }
 
@@ -214,11 +223,14 @@ static int init_confine(
 	if (job->own_network)
 		STEP(raise_loopback(), "can't raise lo");
 	/* naming a file of the host that is not in the view */
-	int r = mounts_enter(&job->mounts, why);
+	auto_fd loadavg = -1;
+	bool samples = job->cgroup->kind == CGROUP_NONE;
+	int r = mounts_enter(&job->mounts, samples ? &loadavg : NULL, why);
 	if (r < 0)
 		return r;
 	/* holding any descriptor of the launcher but streams, report and go */
-	STEP(take_streams(job), "can't set up the streams");
+	STEP(take_streams(job, loadavg), "can't set up the streams");
+	loadavg = -1; /* closed with the rest */
 	*report = FD_REPORT;
 	/* dumping core on the host, opening without bound */
 	STEP(limits_apply(job->spec, job->cgroup->kind != CGROUP_NONE),
@@ -398,7 +410,8 @@ void init_main(const struct init_job *job)
 	pid_t program = -1;
 	struct cpu_sampler sampler;
 	bool samples = job->cgroup->kind == CGROUP_NONE;
-	int r = samples ? cpu_sampler_init(&sampler, (size_t)job->spec->pids_limit + 2) : 0;
+	int r = samples ? cpu_sampler_init(&sampler, (size_t)job->spec->pids_limit + 2, FD_LOADAVG)
+			: 0;
 	if (r < 0) {
 		(void)failure_errno(&why, r, "can't watch processor time");
 		fail(report, &why);

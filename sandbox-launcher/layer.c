@@ -15,7 +15,8 @@ static const struct layer_info LAYERS[] = {
 		NULL},
 	[LAYER_PROC] = {"proc",
 		"/proc is of the sandbox's own processes, a setting in it can't be opened for "
-		"writing, and no user namespace can be made below",
+		"writing, what tells of memory, processors and load is made up, and no user "
+		"namespace can be made below",
 		NULL},
 	[LAYER_CAPABILITIES] = {"capabilities", "all five sets are empty", NULL},
 	[LAYER_NO_NEW_PRIVS] = {"no-new-privs", "the kernel says that it is set", NULL},

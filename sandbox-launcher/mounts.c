@@ -9,6 +9,7 @@
 #include "sandbox-launcher/alias.h"
 #include "sandbox-launcher/overlay.h"
 #include "sandbox-launcher/point.h"
+#include "sandbox-launcher/proc.h"
 #include "sandbox-launcher/rootfs.h"
 #include "sandbox-launcher/userns.h"
 
@@ -29,6 +30,7 @@ struct building {
 	int base; /* a tmpfs of ours: the root itself, or what lies under the root of --rootfs */
 	int root;
 	struct point_ours ours; /* where the caller's mounts may have places made */
+	int *ret_loadavg;       /* of proc_mount(); NULL: not wanted */
 };
 
 static int attach(int tree, const char *path)
@@ -81,7 +83,8 @@ static int make_item(const struct view_item *item)
 		return symlink(item->text.ptr, item->path) < 0 ? -errno : 0;
 	case VIEW_TEXT:
 		return write_file(item->path, item->text);
-	case VIEW_OWN: /* place_own() */
+	case VIEW_OWN:  /* place_own() */
+	case VIEW_PROC: /* proc_mount() */
 		return 0;
 	case VIEW_TREE_FILE:
 	case VIEW_INPUT_FILE:
@@ -177,7 +180,8 @@ static int fill_layer(const struct view *v, struct failure *why)
 {
 	for (size_t i = 0; i < v->count; i++) {
 		const struct view_item *item = &v->items[i];
-		if (item->kind == VIEW_OWN || (view_is_late(item) && is_deeper(v, item)))
+		if (item->kind == VIEW_OWN || item->kind == VIEW_PROC ||
+			(view_is_late(item) && is_deeper(v, item)))
 			continue;
 		int r = make_parents(item->path);
 		if (r == 0)
@@ -274,74 +278,6 @@ static int place_late(struct building *b, struct failure *why)
 	return r < 0 ? failure_errno(why, r, "can't remove folders for inputs") : 0;
 }
 
-/*
- * Files that tell about the host or that reach beyond the sandbox. The rest of /proc is read-only, and what only root may
- * open is closed to a uid that is not root and has no capability.
- */
-static const char *const MASKED[] = {
-	"proc/kcore",
-	"proc/keys",
-	"proc/key-users",
-	"proc/timer_list",
-	"proc/sched_debug",
-	"proc/latency_stats",
-	"proc/sysrq-trigger",
-	"proc/cmdline",
-};
-static const char *const MASKED_FOLDERS[] = {"proc/acpi", "proc/scsi"};
-
-static int mask_file(const char *path)
-{
-	if (access(path, F_OK) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	auto_fd tree = view_open_tree(AT_FDCWD, "dev/null", MOUNT_ATTR_RDONLY);
-	return tree < 0 ? tree : attach(tree, path);
-}
-
-static int mask_folder(const char *path)
-{
-	if (access(path, F_OK) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	auto_fd tree = view_tmpfs(4096, 2, 0555, SANDBOX_UID, SANDBOX_GID);
-	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
-	if (tree < 0)
-		return tree;
-	if (mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
-		return -errno;
-	return attach(tree, path);
-}
-
-int mounts_make_proc(void)
-{
-	auto_fd fs = fsopen("proc", FSOPEN_CLOEXEC);
-	if (fs < 0)
-		return -errno;
-	if (fsconfig(fs, FSCONFIG_SET_STRING, "hidepid", "invisible", 0) < 0 ||
-		fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return -errno;
-	auto_fd mount = fsmount(
-		fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-	if (mount < 0)
-		return -errno;
-	int r = file_write_text(mount, "sys/user/max_user_namespaces", "0");
-	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
-	if (r == 0 && mount_setattr(mount, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
-		r = -errno;
-	return r < 0 ? r : fd_take(&mount);
-}
-
-/* Through it, user namespaces below this one are forbidden while we still may. */
-static int mount_proc(void)
-{
-	auto_fd mount = mounts_make_proc();
-	int r = mount < 0 ? mount : attach(mount, "proc");
-	for (size_t i = 0; i < array_size(MASKED) && r == 0; i++)
-		r = mask_file(MASKED[i]);
-	for (size_t i = 0; i < array_size(MASKED_FOLDERS) && r == 0; i++)
-		r = mask_folder(MASKED_FOLDERS[i]);
-	return r;
-}
-
 static int mount_writable(struct building *b)
 {
 	for (size_t i = 0; i < array_size(SCRATCH); i++) {
@@ -423,7 +359,7 @@ static int build(struct building *b, struct failure *why)
 	int r = build_root(b, why);
 	if (r < 0)
 		return r;
-	r = mount_proc();
+	r = proc_mount(b->base, b->m->view, b->ret_loadavg);
 	if (r < 0)
 		return failure_errno(why, r,
 			"can't mount a fresh /proc (in a container, some entry of /proc is covered: run it "
@@ -437,9 +373,9 @@ static int build(struct building *b, struct failure *why)
 	return r < 0 ? r : leave_host(b, why);
 }
 
-int mounts_enter(const struct mounts *m, struct failure *why)
+int mounts_enter(const struct mounts *m, int *ret_loadavg, struct failure *why)
 {
-	struct building b = {.m = m, .base = -1, .root = -1};
+	struct building b = {.m = m, .base = -1, .root = -1, .ret_loadavg = ret_loadavg};
 	int r = build(&b, why);
 	fd_close(&b.base);
 	fd_close(&b.root);

@@ -19,14 +19,9 @@ struct mounts {
 
 /**
  * Build and enter it; the working directory becomes /work. The caller has CAP_SYS_ADMIN in its user namespace,
- * which owns its mount and pid namespaces, and its uid is the sandbox's. @return 0 or negative errno.
+ * which owns its mount and pid namespaces, and its uid is the sandbox's. *ret_loadavg: of proc_mount(). @return 0 or negative errno.
  */
-int mounts_enter(const struct mounts *m, struct failure *why);
-/**
- * A detached fresh /proc of the caller's pid namespace, read-only as a whole, where processes that may not be traced (our own init)
- * do not show. User namespaces below the caller's are forbidden with it. @return descriptor or negative errno.
- */
-int mounts_make_proc(void);
+int mounts_enter(const struct mounts *m, int *ret_loadavg, struct failure *why);
 /** Size of each writable folder but /out: they are memory, so that half leaves room for the program. */
 static inline uint64_t mounts_scratch_bytes(uint64_t memory_bytes)
 {

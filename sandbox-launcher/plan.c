@@ -6,6 +6,7 @@
 #include "common/upstream.h"
 #include "policy/trust.h"
 #include "sandbox-launcher/layer.h"
+#include "sandbox-launcher/machine.h"
 #include "sandbox-launcher/mounts.h"
 #include "sandbox-launcher/rootfs.h"
 #include "sandbox-launcher/userns.h"
@@ -150,6 +151,8 @@ static int plan_files(struct plan *p, struct failure *why)
 {
 	const struct input_user user = {p->root, p->uid, p->gid};
 	int r = p->view.rootfs < 0 ? view_add_host(&p->view, why) : view_add_rootfs(&p->view, why);
+	if (r == 0)
+		r = machine_add(&p->view, p->spec, why);
 	if (r == 0 && p->profile != NULL)
 		r = trust_files_begin(&p->trust, p->spec->upstream_ca, why);
 	for (size_t i = 0; i < p->spec->tmpfs.count && r == 0; i++)

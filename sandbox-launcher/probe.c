@@ -5,6 +5,7 @@
 #include "sandbox-launcher/filter_table.h"
 #include "sandbox-launcher/landlock.h"
 #include "sandbox-launcher/limits.h"
+#include "sandbox-launcher/machine.h"
 #include "sandbox-launcher/userns.h"
 
 #include <fcntl.h>
@@ -94,6 +95,19 @@ static bool mounts_hold(void)
 		own.st_ino == above.st_ino;
 }
 
+/* Whether what tells of the machine is ours, wherever this kernel has a file of that name. */
+static bool machine_is_ours(void)
+{
+	bool ours = true;
+	for (size_t i = 0; MACHINE_FILES[i] != NULL && ours; i++) {
+		char path[32];
+		struct statfs fs;
+		(void)snprintf(path, sizeof(path), "/proc/%s", MACHINE_FILES[i]); /* fits */
+		ours = statfs(path, &fs) == 0 ? fs.f_type == TMPFS_MAGIC : errno == ENOENT;
+	}
+	return ours;
+}
+
 static bool proc_holds(void)
 {
 	struct statfs fs;
@@ -101,7 +115,7 @@ static bool proc_holds(void)
 	auto_fd setting = open("/proc/sys/kernel/core_pattern", O_WRONLY | O_CLOEXEC);
 	bool closed = setting < 0 && (errno == EROFS || errno == EACCES || errno == EPERM);
 	auto_fd below = open("/proc/sys/user/max_user_namespaces", O_RDONLY | O_CLOEXEC);
-	return closed && getpid() == 1 && statfs("/proc", &fs) == 0 &&
+	return closed && machine_is_ours() && getpid() == 1 && statfs("/proc", &fs) == 0 &&
 		fs.f_type == PROC_SUPER_MAGIC && readlink("/proc/self", self, sizeof(self)) == 1 &&
 		self[0] == '1' && below >= 0 && read(below, most, sizeof(most)) == 2 &&
 		most[0] == '0';

@@ -83,6 +83,11 @@ int view_add_own(struct view *v, const char *path, struct slice text)
 	return view_add(v, VIEW_OWN, path, text);
 }
 
+int view_add_proc(struct view *v, const char *path, struct slice text)
+{
+	return view_add(v, VIEW_PROC, path, text);
+}
+
 int view_add_copy(struct view *v, const char *path, struct slice text)
 {
 	return view_add(v, VIEW_COPY, path, text);

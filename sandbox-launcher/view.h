@@ -26,6 +26,7 @@ enum view_kind {
 	VIEW_TEXT,
 	VIEW_ALIAS,
 	VIEW_OWN,
+	VIEW_PROC,
 	VIEW_TREE,
 	VIEW_TREE_FILE,
 	VIEW_INPUT,
@@ -41,7 +42,7 @@ struct view_item {
 	enum view_kind kind;
 	char path[VIEW_PATH_BYTES]; /* relative to the new root */
 	struct slice
-		text; /* VIEW_TEXT, VIEW_OWN content, VIEW_LINK target, VIEW_ALIAS what it shows, VIEW_INPUT_FILE name in its folder; owned */
+		text; /* VIEW_TEXT, VIEW_OWN, VIEW_PROC content, VIEW_LINK target, VIEW_ALIAS what it shows, VIEW_INPUT_FILE name in its folder; owned */
 	uint64_t bytes; /* VIEW_TMPFS: its size */
 	int tree; /* VIEW_TREE*, VIEW_INPUT*, VIEW_BIND*: detached mount, attributes set; -1 otherwise, and where overlay_can_cut() */
 	int layer; /* VIEW_INPUT_FILE: the same of its folder; -1: unknown */
@@ -75,6 +76,8 @@ int view_add_folder(struct view *v, const char *path);
 int view_add_alias(struct view *v, const char *path, const char *of);
 /** A file of the program's own, which it may change, below a folder that it may write to; folders that lead there are made. */
 int view_add_own(struct view *v, const char *path, struct slice text);
+/** What is read in place of a file of /proc; nothing where this kernel has none of that name. */
+int view_add_proc(struct view *v, const char *path, struct slice text);
 /** Content of a file of the caller's, read-only. */
 int view_add_copy(struct view *v, const char *path, struct slice text);
 int view_add_tmpfs(struct view *v, const char *path, uint64_t bytes);
