@@ -49,14 +49,18 @@ void event_append_peer(struct event_writer *w, struct slice text, struct buf *to
 		w->redactions += redact_text(text, to);
 }
 
-/** Nothing, or a clean text that is short and of plain characters. @return false: it has to be looked at. */
+/** Nothing, or a clean text that surely fits: no byte of it takes more than six in the line. @return false: it has to be looked at. */
 static bool event_write_short(
 	struct event_writer *w, const char *key, struct slice text, size_t limit)
 {
-	if (text.len > limit >> w->pass || !json_is_plain(text))
-		return false;
-	if (text.len > 0)
+	limit >>= w->pass;
+	if (text.len > limit / 6) {
+		if (text.len > limit || !json_is_plain(text))
+			return false;
+		json_plain(&w->j, key, text);
+	} else if (text.len > 0) {
 		json_slice(&w->j, key, text);
+	}
 	return true;
 }
 

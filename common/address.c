@@ -39,11 +39,31 @@ int address_parse(struct slice text, struct address *ret)
 					  : address_parse_v4(text, ret);
 }
 
+/** @return where the text ends */
+static char *format_octet(uint8_t octet, char *to)
+{
+	if (octet >= 100)
+		*to++ = (char)('0' + octet / 100);
+	if (octet >= 10)
+		*to++ = (char)('0' + octet / 10 % 10);
+	*to++ = (char)('0' + octet % 10);
+	return to;
+}
+
 char *address_format(const struct address *a, char to[static ADDRESS_TEXT_BYTES])
 {
-	int family = a->family == 4 ? AF_INET : AF_INET6;
-	if (inet_ntop(family, a->bytes, to, ADDRESS_TEXT_BYTES) == NULL)
-		to[0] = '\0';
+	char *at = to;
+	if (a->family != 4) {
+		if (inet_ntop(AF_INET6, a->bytes, to, ADDRESS_TEXT_BYTES) == NULL)
+			to[0] = '\0';
+		return to;
+	}
+	for (size_t i = 0; i < 4; i++) { /* the log has several of each request */
+		if (i > 0)
+			*at++ = '.';
+		at = format_octet(a->bytes[i], at);
+	}
+	*at = '\0';
 	return to;
 }
 

@@ -73,38 +73,59 @@ static size_t json_character(struct buf *out, struct slice text)
 	return len;
 }
 
-/** Of eight bytes: the top bit of each that is 0. Right for the lowest such byte, and for whether there is one. */
-static uint64_t zeros_of(uint64_t bytes)
+/** Whether sixteen bytes all stand for themselves: most of a log do. By instructions that do the same to each of them (GCC manual, Vector Extensions). */
+static inline bool sixteen_are_plain(const char *at)
 {
-	return (bytes - UINT64_MAX / 255) & ~bytes & (UINT64_MAX / 255 * 0x80);
+	typedef unsigned char bytes __attribute__((vector_size(16)));
+	bytes b;
+	uint64_t found[2];
+	memcpy(&b, at, sizeof(b));
+	/* What is below a blank wraps around, to where DEL and what is above ASCII are as well. */
+	bytes special = (bytes)((b - 0x20) >= 0x7f - 0x20) | (bytes)(b == '"') | (bytes)(b == '\\');
+	memcpy(found, &special, sizeof(found));
+	return (found[0] | found[1]) == 0;
 }
 
-/** Whether eight bytes all stand for themselves. */
-static bool eight_are_plain(const char *at)
-{
-	const uint64_t ones = UINT64_MAX / 255;
-	uint64_t eight;
-	memcpy(&eight, at, sizeof(eight));
-	uint64_t below = (eight - ones * 0x20) & ~eight & (ones * 0x80);
-	return (below | (eight & (ones * 0x80)) | zeros_of(eight ^ (ones * '"')) |
-		       zeros_of(eight ^ (ones * '\\')) | zeros_of(eight ^ (ones * 0x7f))) == 0;
-}
-
-/** How many bytes at the front stand for themselves. Most of a log do, so eight are looked at at once. */
+/** How many bytes at the front stand for themselves. */
 static size_t plain_length(struct slice text)
 {
 	size_t plain = 0;
-	while (plain + sizeof(uint64_t) <= text.len && eight_are_plain(text.ptr + plain))
-		plain += sizeof(uint64_t);
 	while (plain < text.len && text.ptr[plain] >= 0x20 && text.ptr[plain] < 0x7f &&
 		text.ptr[plain] != '"' && text.ptr[plain] != '\\')
 		plain++;
 	return plain;
 }
 
+/** Of 4 to 16 bytes: the first and the last ones, which may be the same. */
+static bool few_are_plain(struct slice text)
+{
+	char both[2 * sizeof(uint64_t)];
+	if (text.len >= sizeof(uint64_t)) {
+		memcpy(both, text.ptr, 8);
+		memcpy(both + 8, text.ptr + text.len - 8, 8);
+	} else {
+		memcpy(both, text.ptr, 4);
+		memcpy(both + 4, text.ptr + text.len - 4, 4);
+		memcpy(both + 8, both, 8);
+	}
+	return sixteen_are_plain(both);
+}
+
 bool json_is_plain(struct slice text)
 {
-	return plain_length(text) == text.len;
+	if (text.len < sizeof(uint32_t))
+		return plain_length(text) == text.len;
+	while (text.len > 2 * sizeof(uint64_t)) {
+		if (!sixteen_are_plain(text.ptr))
+			return false;
+		text.ptr += 2 * sizeof(uint64_t);
+		text.len -= 2 * sizeof(uint64_t);
+	}
+	if (text.len < sizeof(uint32_t)) { /* the last bytes once more, with some before them */
+		text.ptr -= sizeof(uint32_t);
+		text.len += sizeof(uint32_t);
+	}
+	return few_are_plain(text);
 }
 
 static void json_string(struct buf *out, struct slice value)
@@ -122,120 +143,147 @@ static void json_string(struct buf *out, struct slice value)
 	(void)buf_append(out, SLICE("\""));
 }
 
-/** Put down what is short and plain at once. @return where the value goes, with room for it; NULL: the buffer is full. */
-static char *json_lead(struct json *j, const char *key, size_t room)
+/** memcpy() without a call for what is short, as keys are. */
+static inline void copy_short(char *to, const char *from, size_t len)
 {
-	struct slice name = key == NULL ? (struct slice){0} : slice_of(key);
+	if (len > 16) {
+		memcpy(to, from, len);
+	} else if (len >= 8) {
+		memcpy(to, from, 8);
+		memcpy(to + len - 8, from + len - 8, 8);
+	} else if (len >= 4) {
+		memcpy(to, from, 4);
+		memcpy(to + len - 4, from + len - 4, 4);
+	} else {
+		for (size_t i = 0; i < len; i++)
+			to[i] = from[i];
+	}
+}
+
+/**
+ * Put down what is in front of a value. @return where the value goes, with @room for it, which end_value() takes; NULL: the buffer is
+ * full, which is sticky in it.
+ */
+static inline char *begin_value(struct json *j, struct slice key, size_t room)
+{
 	char *at;
-	if (buf_reserve(j->out, name.len + room + 4, &at) < 0)
+	if (buf_reserve(j->out, key.len + room + 4, &at) < 0)
 		return NULL;
-	char *start = at;
-	if (j->comma)
-		*at++ = ',';
+	*at = ',';
+	at += j->comma;
 	j->comma = true;
-	if (key != NULL) {
+	if (key.ptr != NULL) {
 		*at++ = '"';
-		memcpy(at, name.ptr, name.len);
-		at += name.len;
+		copy_short(at, key.ptr, key.len);
+		at += key.len;
 		*at++ = '"';
 		*at++ = ':';
 	}
-	buf_grew(j->out, (size_t)(at - start));
 	return at;
+}
+
+/** The value ends at @at. */
+static inline void end_value(struct json *j, const char *at)
+{
+	j->out->end = (size_t)(at - j->out->data);
+}
+
+/** As text, behind its last digit up to @end. @return its first digit. */
+static char *digits(uint64_t value, char *end)
+{
+	static const char pairs[] = "0001020304050607080910111213141516171819"
+				    "2021222324252627282930313233343536373839"
+				    "4041424344454647484950515253545556575859"
+				    "6061626364656667686970717273747576777879"
+				    "8081828384858687888990919293949596979899";
+	for (; value >= 10; value /= 100) {
+		end -= 2;
+		memcpy(end, pairs + 2 * (value % 100), 2);
+	}
+	if (value > 0)
+		*--end = (char)('0' + value);
+	return end;
 }
 
 #define DIGITS_MAX ((size_t)21) /* of a 64-bit number, with its sign */
 
-static void json_digits(struct json *j, const char *key, uint64_t value, bool negative)
+void json_put_number(struct json *j, struct slice key, uint64_t value, bool negative)
 {
 	char text[DIGITS_MAX];
-	size_t at = sizeof(text);
-	char *to = json_lead(j, key, sizeof(text));
-	do {
-		text[--at] = (char)('0' + value % 10);
-		value /= 10;
-	} while (value > 0);
+	char *end = text + sizeof(text);
+	char *from = digits(value, end);
+	char *to = begin_value(j, key, sizeof(text));
+	if (value == 0)
+		*--from = '0';
 	if (negative)
-		text[--at] = '-';
+		*--from = '-';
 	if (to == NULL)
-		return; /* sticky in the buf */
-	memcpy(to, text + at, sizeof(text) - at);
-	buf_grew(j->out, sizeof(text) - at);
+		return;
+	copy_short(to, from, (size_t)(end - from));
+	end_value(j, to + (end - from));
 }
 
-/** A value of one or a few bytes that stand for themselves. */
-static void json_plain(struct json *j, const char *key, struct slice value)
+void json_put_word(struct json *j, struct slice key, struct slice word)
 {
-	char *to = json_lead(j, key, value.len);
+	char *to = begin_value(j, key, word.len);
 	if (to == NULL)
-		return; /* sticky in the buf */
-	memcpy(to, value.ptr, value.len);
-	buf_grew(j->out, value.len);
+		return;
+	copy_short(to, word.ptr, word.len);
+	end_value(j, to + word.len);
 }
 
-void json_object(struct json *j, const char *key)
+void json_put_open(struct json *j, struct slice key, char bracket)
 {
-	json_plain(j, key, SLICE("{"));
+	char *to = begin_value(j, key, sizeof(bracket));
+	if (to == NULL)
+		return;
+	*to = bracket;
+	end_value(j, to + 1);
 	j->comma = false;
+}
+
+static void json_close(struct json *j, char bracket)
+{
+	char *to;
+	j->comma = true;
+	if (buf_reserve(j->out, sizeof(bracket), &to) < 0)
+		return; /* sticky in the buf */
+	*to = bracket;
+	buf_grew(j->out, sizeof(bracket));
 }
 
 void json_object_end(struct json *j)
 {
-	(void)buf_append(j->out, SLICE("}"));
-	j->comma = true;
-}
-
-void json_array(struct json *j, const char *key)
-{
-	json_plain(j, key, SLICE("["));
-	j->comma = false;
+	json_close(j, '}');
 }
 
 void json_array_end(struct json *j)
 {
-	(void)buf_append(j->out, SLICE("]"));
-	j->comma = true;
+	json_close(j, ']');
 }
 
-void json_slice(struct json *j, const char *key, struct slice value)
+void json_put_plain(struct json *j, struct slice key, struct slice value)
 {
-	char *to = json_lead(j, key, value.len + 2);
+	char *to = begin_value(j, key, value.len + 2);
 	if (to == NULL)
-		return; /* sticky in the buf */
-	if (!json_is_plain(value)) {
-		json_string(j->out, value);
+		return;
+	*to++ = '"';
+	copy_short(to, value.ptr, value.len);
+	to[value.len] = '"';
+	end_value(j, to + value.len + 1);
+}
+
+void json_put_string(struct json *j, struct slice key, struct slice value)
+{
+	if (json_is_plain(value)) {
+		json_put_plain(j, key, value);
 		return;
 	}
-	*to = '"';
-	if (value.len > 0)
-		memcpy(to + 1, value.ptr, value.len);
-	to[value.len + 1] = '"';
-	buf_grew(j->out, value.len + 2);
-}
-
-void json_text(struct json *j, const char *key, const char *value)
-{
-	json_slice(j, key, slice_of(value));
-}
-
-void json_uint(struct json *j, const char *key, uint64_t value)
-{
-	json_digits(j, key, value, false);
-}
-
-void json_int(struct json *j, const char *key, int64_t value)
-{
-	json_digits(j, key, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, value < 0);
-}
-
-void json_bool(struct json *j, const char *key, bool value)
-{
-	json_plain(j, key, value ? SLICE("true") : SLICE("false"));
-}
-
-void json_null(struct json *j, const char *key)
-{
-	json_plain(j, key, SLICE("null"));
+	char *to = begin_value(j, key, value.len + 2);
+	if (to == NULL)
+		return;
+	end_value(j, to);
+	json_string(j->out, value);
 }
 
 void json_format(struct json *j, const char *key, const char *format, ...)

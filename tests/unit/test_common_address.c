@@ -4,6 +4,8 @@
 #include "common/address.h"
 #include "common/cleanup.h"
 
+#include <arpa/inet.h>
+
 struct class_case {
 	const char *text;
 	enum address_class class;
@@ -134,6 +136,17 @@ static void an_endpoint_has_one_spelling(void **state)
 	}
 }
 
+static void every_octet_is_printed_as_others_do(void **state)
+{
+	(void)state;
+	for (unsigned octet = 0; octet < 256; octet++) {
+		struct address a = {.family = 4, .bytes = {(uint8_t)octet, 9, 10, (uint8_t)octet}};
+		char text[ADDRESS_TEXT_BYTES], expected[INET_ADDRSTRLEN];
+		assert_non_null(inet_ntop(AF_INET, a.bytes, expected, sizeof(expected)));
+		assert_string_equal(address_format(&a, text), expected);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +155,7 @@ int main(void)
 		cmocka_unit_test(a_prefix_needs_zero_host_bits),
 		cmocka_unit_test(a_prefix_contains_to_the_bit),
 		cmocka_unit_test(an_endpoint_has_one_spelling),
+		cmocka_unit_test(every_octet_is_printed_as_others_do),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 #include "common/cleanup.h"
 #include "common/json.h"
 
+#include <stdio.h>
+
 static void digits_are_digits_only(void **state)
 {
 	(void)state;
@@ -131,6 +133,54 @@ static void escaped_text_is_printable_and_bounded(void **state)
 	assert_string_equal(slice_escape(SLICE("\xff"), text, sizeof(text)), "\\xff");
 }
 
+/** Of every length, with every byte at every place, as a byte at a time says it. */
+static void a_plain_text_is_known_wherever_its_special_byte_is(void **state)
+{
+	(void)state;
+	char text[40];
+	for (size_t len = 0; len <= sizeof(text); len++) {
+		memset(text, 'a', sizeof(text));
+		assert_true(json_is_plain((struct slice){text, len}));
+		for (size_t at = 0; at < len; at++) {
+			for (int byte = 0; byte < 256; byte++) {
+				bool plain =
+					byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
+				text[at] = (char)byte;
+				if (json_is_plain((struct slice){text, len}) != plain)
+					fail_msg("%d at %zu of %zu", byte, at, len);
+			}
+			text[at] = 'a';
+		}
+	}
+}
+
+static void numbers_have_all_their_digits(void **state)
+{
+	(void)state;
+	static const uint64_t numbers[] = {
+		0, 1, 9, 10, 11, 99, 100, 101, 109, 110, 999, 1000, 1005, 65535, UINT64_MAX};
+	char expected[64];
+	struct buf out;
+	struct json j;
+	buf_init(&out, 1024);
+	for (size_t i = 0; i < array_size(numbers); i++) {
+		buf_clear(&out);
+		json_open(&j, &out);
+		json_uint(&j, "some-long-key-of-a-number", numbers[i]);
+		json_int(&j, "i", (int64_t)(numbers[i] / 2) * -1);
+		int len = snprintf(expected, sizeof(expected),
+			"\"some-long-key-of-a-number\":%llu,\"i\":%lld",
+			(unsigned long long)numbers[i], -(long long)(numbers[i] / 2));
+		assert_int_equal(buf_len(&out), len);
+		assert_memory_equal(buf_slice(&out).ptr, expected, (size_t)len);
+	}
+	buf_clear(&out);
+	json_open(&j, &out);
+	json_int(&j, NULL, INT64_MIN);
+	assert_true(slice_equal(buf_slice(&out), SLICE("-9223372036854775808")));
+	buf_fini(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -140,6 +190,8 @@ int main(void)
 		cmocka_unit_test(a_buffer_reuses_what_was_consumed),
 		cmocka_unit_test(text_is_escaped_into_one_line),
 		cmocka_unit_test(commas_stand_where_they_belong),
+		cmocka_unit_test(a_plain_text_is_known_wherever_its_special_byte_is),
+		cmocka_unit_test(numbers_have_all_their_digits),
 		cmocka_unit_test(escaped_text_is_printable_and_bounded),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
