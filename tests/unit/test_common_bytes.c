@@ -159,7 +159,7 @@ static void numbers_have_all_their_digits(void **state)
 	(void)state;
 	static const uint64_t numbers[] = {
 		0, 1, 9, 10, 11, 99, 100, 101, 109, 110, 999, 1000, 1005, 65535, UINT64_MAX};
-	char expected[64];
+	char expected[128];
 	struct buf out;
 	struct json j;
 	buf_init(&out, 1024);
