@@ -38,6 +38,7 @@ enum message_kind {
 	MESSAGE_SEGMENT_WANTED,  /* super -> launcher: bare header; the log's file has its size */
 	MESSAGE_SEGMENT,         /* launcher -> super, with a file: the log goes on there */
 	MESSAGE_SEGMENT_TAKEN,   /* super -> launcher: bare header; its first line is written */
+	MESSAGE_NETD_FINISH,     /* launcher -> netd: bare header; nobody is left who dials, quit */
 };
 
 struct message_header {

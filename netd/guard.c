@@ -6,6 +6,7 @@
 #include "netd/guard.h"
 
 #include "common/cleanup.h"
+#include "common/log.h"
 
 #include <netinet/in.h>
 
@@ -130,4 +131,15 @@ int guard_load(const struct message_netd_start *start, struct nft **ret, struct 
 	}
 	*ret = n;
 	return 0;
+}
+
+void guard_drop(struct nft *guard)
+{
+	struct failure why = {0};
+	if (guard == NULL)
+		return;
+	nft_remove_table(guard);
+	if (nft_commit(guard, &why) < 0)
+		log_event(LOG_LEVEL_ERROR, "guard-not-dropped", "error=%s", why.text);
+	nft_leave(guard);
 }

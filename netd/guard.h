@@ -14,5 +14,10 @@
  * exceptions. @return 0 and the table's socket, or negative errno with nothing loaded.
  */
 int guard_load(const struct message_netd_start *start, struct nft **ret, struct failure *why);
+/**
+ * Take the table away, and leave the socket: for when nobody else holds a duplicate. Closing the last one takes the table away as
+ * well, but waits until no processor can be looking at it, 10 ms and more. Accepts NULL.
+ */
+void guard_drop(struct nft *guard);
 
 #endif

@@ -18,6 +18,7 @@
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <stdio.h>
+#include <sys/socket.h>
 
 /* nft(8)'s numbers for types, so that `nft list` prints a key as "iif . ip saddr" */
 #define NFT_TYPE_IFINDEX 20U
@@ -73,6 +74,47 @@ void nft_close(struct nft *n)
 	if (n->socket != NULL)
 		(void)mnl_socket_close(n->socket); /* nothing can be done about it */
 	free(n);
+}
+
+/** Send @fd over @pair[0], together with the end that it arrives at. */
+static bool nft_send_round(int fd, const int pair[static 2])
+{
+	const int fds[] = {fd, pair[1]};
+	char byte = 0;
+	struct iovec payload = {.iov_base = &byte, .iov_len = 1};
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(fds))];
+	} control = {0};
+	struct msghdr message = {.msg_iov = &payload,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(header), fds, sizeof(fds));
+	return sendmsg(pair[0], &message, MSG_NOSIGNAL) == 1;
+}
+
+/*
+ * The socket goes into a message that waits at a socket which is in that message as well: nobody can receive it, and the kernel
+ * closes such sockets by itself, since Linux 6.8 in a thread of its own. Older ones do it, and wait, in our last close().
+ */
+void nft_leave(struct nft *n)
+{
+	int pair[2];
+	if (n == NULL)
+		return;
+	if (n->socket != NULL && socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair) == 0) {
+		(void)nft_send_round(nft_fd(n), pair); /* else closing waits */
+		nft_close(n);
+		fd_close(&pair[1]);
+		fd_close(&pair[0]); /* the last: this makes the kernel look */
+		return;
+	}
+	nft_close(n);
 }
 
 int nft_fd(const struct nft *n)
@@ -135,6 +177,22 @@ void nft_add_table(struct nft *n, bool owned)
 		nftnl_table_set_u32(table, NFTNL_TABLE_FLAGS, NFT_TABLE_F_OWNER);
 	struct nlmsghdr *message =
 		nft_message(n, "the table", NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_EXCL);
+	if (message != NULL) {
+		nftnl_table_nlmsg_build_payload(message, table);
+		nft_message_done(n);
+	}
+	nftnl_table_free(table);
+}
+
+void nft_remove_table(struct nft *n)
+{
+	struct nftnl_table *table = nftnl_table_alloc();
+	if (table == NULL) {
+		n->error = n->error == 0 ? -ENOMEM : n->error;
+		return;
+	}
+	(void)nftnl_table_set_str(table, NFTNL_TABLE_NAME, n->table); /* checked at commit */
+	struct nlmsghdr *message = nft_message(n, "the table", NFT_MSG_DELTABLE, 0);
 	if (message != NULL) {
 		nftnl_table_nlmsg_build_payload(message, table);
 		nft_message_done(n);

@@ -48,11 +48,14 @@ struct nft_key {
 int nft_open(const char *table, struct nft **ret, struct failure *why);
 /** Close the socket; a table that it owns goes with its last duplicate. Accepts NULL. */
 void nft_close(struct nft *n);
+/** Close the socket without waiting for what the kernel does then, if this kernel can. Accepts NULL. */
+void nft_leave(struct nft *n);
 /** The socket, borrowed. */
 int nft_fd(const struct nft *n);
 
 /** Into the batch. @owned: the table lives as long as the socket and nobody else may change it. */
 void nft_add_table(struct nft *n, bool owned);
+void nft_remove_table(struct nft *n);
 /** @hook NULL for a chain that is only jumped to. */
 void nft_add_chain(struct nft *n, const char *chain, const struct nft_hook *hook);
 void nft_add_set(struct nft *n, const struct nft_set *set);

@@ -24,6 +24,7 @@ struct server {
 	struct nft *guard; /* NULL without one */
 	struct gateway *gateway;
 	struct lease *leases;
+	bool finished; /* the launcher has seen the end of everybody who could dial */
 };
 
 /** Whatever may arrive. */
@@ -134,6 +135,10 @@ static int server_serve_lease(struct server *s, struct lease *lease, struct fail
 		sample_read(gateway_samples(s->gateway), server_take_sample, s);
 		return lease_count(lease, s->gateway, why);
 	}
+	if (message_is(&m, len, MESSAGE_NETD_FINISH, sizeof(m.header))) {
+		s->finished = true;
+		return 0;
+	}
 	return failure_set(why, -EPROTO, "unknown message of %d bytes", len);
 }
 
@@ -231,6 +236,17 @@ static int server_turn(struct server *s)
 	return waits[0].revents == 0 ? 0 : server_serve_proxy(s);
 }
 
+/**
+ * In order: the guard goes at once, the rest with this process. Nothing is evicted first, as the kernel would have us wait for that
+ * when the gateway's socket is closed.
+ */
+static void server_finish(struct server *s)
+{
+	fault_point("netd-finishing");
+	guard_drop(s->guard);
+	_exit(0);
+}
+
 static void server_fini(struct server *s)
 {
 	while (s->leases != NULL)
@@ -252,8 +268,10 @@ int server_run(int launcher_fd, int proxy_fd)
 		r = s.leases == NULL ? -ENOMEM : 0;
 	}
 	fd_close(&launcher_fd);
-	while (r == 0 && s.leases != NULL)
+	while (r == 0 && s.leases != NULL && !s.finished)
 		r = server_turn(&s);
+	if (s.finished)
+		server_finish(&s);
 	if (r < 0 && why.code == 0)
 		log_event(LOG_LEVEL_ERROR, "netd-ends", "error=%s", strerror(-r));
 	server_fini(&s);

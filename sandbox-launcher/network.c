@@ -26,6 +26,7 @@
 #define NETWORK_WORKERS       1
 #define NETWORK_FINISH_NS     (5 * NS_PER_SEC)
 #define NETWORK_LAST_WORDS_NS (300 * NS_PER_MS)
+#define NETWORK_NETD_NS       NS_PER_SEC /* for netd to take the guard away and quit */
 
 /** What is known of one program's answer. */
 enum network_answer { NETWORK_AWAITED, NETWORK_ANSWERED, NETWORK_ENDED, NETWORK_FAILED };
@@ -42,6 +43,9 @@ struct network {
 	struct message_proxy_ready ready;
 	char ring_id[MESSAGE_NAME_BYTES];
 	bool has_ring;
+	bool has_guard;      /* netd has loaded the dial guard */
+	bool retired;        /* both have said all that they had to say */
+	bool dismissed;      /* netd was told to quit */
 	int segment_fd;      /* borrowed */
 	int audit_folder_fd; /* borrowed */
 };
@@ -291,6 +295,7 @@ int network_start(const struct network_options *options, struct network **ret, s
 	n->proxy = PROGRAM_NONE;
 	n->namespace_fd = -1;
 	n->proxy_uid_lock = -1;
+	n->has_guard = options->root;
 	n->segment_fd = options->segment_fd;
 	n->audit_folder_fd = options->audit_folder_fd;
 	parts->bundle_fd = parts->ring_fd = parts->audit_key_fd = parts->upstream_proxy_fd = -1;
@@ -418,9 +423,9 @@ static int network_say_ended(struct network *n, struct failure *why)
 	struct program *p = n->netd_answer == NETWORK_ENDED ? &n->netd : &n->proxy;
 	uint64_t deadline_ns = clock_monotonic_ns() + NETWORK_LAST_WORDS_NS;
 	char ending[64], other[64];
-	program_end(p, deadline_ns);
+	(void)program_end(p, deadline_ns);
 	if (both)
-		program_end(&n->proxy, deadline_ns);
+		(void)program_end(&n->proxy, deadline_ns);
 	if (both && p->status != 0 && n->proxy.status != 0)
 		return failure_set(why, -EPIPE, "%s %s, %s %s before the network was ready",
 			p->name, program_ending(p, ending, sizeof(ending)), n->proxy.name,
@@ -521,6 +526,16 @@ static int network_await(struct program *p, enum message_kind answer, uint64_t d
 }
 
 /**
+ * netd takes the dial guard away and quits: it may, once nobody who could dial is left. Without that word it is killed: then the
+ * kernel takes the guard away with the last process that has its socket, and makes that one wait.
+ */
+static void network_dismiss_netd(struct network *n)
+{
+	if (!n->dismissed)
+		n->dismissed = network_ask(&n->netd, MESSAGE_NETD_FINISH) == 0;
+}
+
+/**
  * The proxy first: it ends when its channel does, or is killed. netd is the last holder of the namespaces and of the
  * dial guard. Both are reaped with all that was theirs: where process 1 reaps nothing, as in many containers, they would
  * stay as zombies. @return whether the proxy ended well.
@@ -528,11 +543,15 @@ static int network_await(struct program *p, enum message_kind answer, uint64_t d
 static bool network_end_programs(struct network *n, uint64_t deadline_ns)
 {
 	fd_close(&n->proxy.channel_fd);
-	program_end(&n->proxy, deadline_ns);
+	bool gone = program_end(&n->proxy, deadline_ns);
 	fd_close(&n->namespace_fd);
+	if (gone && n->retired)
+		network_dismiss_netd(n);
+	if (!n->dismissed)
+		program_kill(&n->netd); /* it has nothing left to say */
 	fd_close(&n->netd.channel_fd);
-	program_kill(&n->netd); /* it has nothing left to say */
-	program_end(&n->netd, deadline_ns);
+	(void)program_end(
+		&n->netd, n->dismissed ? clock_monotonic_ns() + NETWORK_NETD_NS : deadline_ns);
 	return n->proxy.status == 0;
 }
 
@@ -554,16 +573,18 @@ static int network_complete_ring(struct network *n)
 }
 
 /**
- * Both said their last words: they are killed together, so that the kernel takes down processes, namespaces and the dial guard
- * (10 ms and more) while the caller goes on; network_free() waits for it. @return false: something is left in the ring after all.
+ * Both said their last words: the kernel takes down processes and namespaces while the caller goes on; network_free() waits for
+ * it. @return false: something is left in the ring after all.
  */
 static bool network_retire(struct network *n)
 {
 	if (n->has_ring && audit_ring_retire(n->audit_folder_fd, n->ring_id) < 0)
 		return false;
 	n->has_ring = false;
+	n->retired = true;
 	program_kill(&n->proxy);
-	program_kill(&n->netd);
+	if (!n->has_guard)
+		network_dismiss_netd(n);
 	fd_close(&n->namespace_fd);
 	return true;
 }
@@ -573,12 +594,13 @@ int network_finish(struct network *n, struct message_counters_read *ret_counters
 	uint64_t deadline_ns = clock_monotonic_ns() + NETWORK_FINISH_NS;
 	union network_message m;
 	struct message_counters_read counters = {.header = {.kind = MESSAGE_COUNTERS_READ}};
+	/* both are asked before either answers */
 	int counted = network_ask(&n->netd, MESSAGE_COUNTERS);
+	int finished = network_ask(&n->proxy, MESSAGE_PROXY_FINISH);
 	if (counted == 0)
 		counted = network_await(&n->netd, MESSAGE_COUNTERS_READ, deadline_ns, &m);
 	if (counted == (int)sizeof(m.counters))
 		counters = m.counters;
-	int finished = network_ask(&n->proxy, MESSAGE_PROXY_FINISH);
 	if (finished == 0)
 		finished = network_await(&n->proxy, MESSAGE_PROXY_FINISHED, deadline_ns, &m);
 	bool well = counted >= 0 && finished >= 0;

@@ -17,10 +17,13 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #define PROGRAM_FIRST_FD  3
 #define PROGRAM_SECOND_FD 4
 #define PROGRAM_KILL_NS   NS_PER_SEC
+#define PROGRAM_LOOK_NS                                                                            \
+	100000 /* first pause for a dying child; later ones are longer, up to 1 ms */
 
 /* what a test may tell our programs; sanitizers' options for its own builds */
 static const char *const passed_variables[] = {
@@ -152,36 +155,42 @@ static bool program_ends(const struct program *p, uint64_t deadline_ns)
 	}
 }
 
-/** Reap the leader and the children of its group that came to us, until none is left. */
-static void program_reap_group(struct program *p, uint64_t deadline_ns)
+/**
+ * Reap the leader and the children of its group that came to us, until none is left. @return whether that was before the deadline.
+ */
+static bool program_reap_group(struct program *p, uint64_t deadline_ns)
 {
+	struct timespec pause = {.tv_nsec = PROGRAM_LOOK_NS};
 	int status;
 	for (;;) {
 		pid_t got = waitpid(-p->pid, &status, WNOHANG | __WALL);
 		if (got == p->pid)
 			p->status = status;
 		if (got < 0 && errno != EINTR)
-			return; /* ECHILD: all are gone */
+			return errno == ECHILD; /* all are gone */
 		if (got != 0)
 			continue;
 		if (clock_monotonic_ns() >= deadline_ns)
-			return;
-		(void)poll(NULL, 0, 1); /* killed, and dying */
+			return false;
+		(void)nanosleep(&pause, NULL); /* killed, and dying */
+		if (pause.tv_nsec < (long)NS_PER_MS)
+			pause.tv_nsec *= 2;
 	}
 }
 
-void program_end(struct program *p, uint64_t deadline_ns)
+bool program_end(struct program *p, uint64_t deadline_ns)
 {
 	if (p->pid <= 0)
-		return;
+		return true;
 	bool ended = program_ends(p, deadline_ns);
 	/* the leader is not reaped yet, so the group's number can't be another's */
 	(void)kill(-p->pid, SIGKILL);
 	uint64_t last_ns = clock_monotonic_ns() + PROGRAM_KILL_NS;
 	if (!ended)
 		(void)program_ends(p, last_ns);
-	program_reap_group(p, last_ns);
+	bool gone = program_reap_group(p, last_ns);
 	p->pid = 0;
+	return gone;
 }
 
 void program_kill(const struct program *p)

@@ -6,6 +6,7 @@
 #ifndef ECLUSA_SANDBOX_LAUNCHER_PROGRAM_H
 #define ECLUSA_SANDBOX_LAUNCHER_PROGRAM_H
 
+#include <stdbool.h>
 #include "common/failure.h"
 
 #include <stddef.h>
@@ -33,9 +34,9 @@ int program_spawn(
 /**
  * Wait for its end at most until @deadline_ns, then kill it; kill and reap what it left in its
  * group (the caller must be a subreaper). Does nothing when it was reaped. Bounded by one more
- * second.
+ * second. @return whether all are gone.
  */
-void program_end(struct program *p, uint64_t deadline_ns);
+bool program_end(struct program *p, uint64_t deadline_ns);
 /** Kill it and its group without waiting; program_end() still reaps them. */
 void program_kill(const struct program *p);
 /** "ended with status 70", "was killed by signal 9", after program_end(). @return to */
