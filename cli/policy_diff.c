@@ -125,7 +125,7 @@ static void print_profile(struct diff_run *run, const struct profile *old_profil
 		json_object_end(&run->json);
 	} else if (!diff->complete) {
 		(void)buf_printf(&run->out,
-			"profile %s: some host has more rules than are combined here; not "
+			"profile %s: the changed rules of some host have more combinations than are tried; not "
 			"everything was compared\n",
 			name);
 	}

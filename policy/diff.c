@@ -2,6 +2,7 @@
 #include "policy/diff.h"
 
 #include "policy/canonical.h"
+#include "policy/cover.h"
 #include "policy/diff_change.h"
 #include "policy/value.h"
 #include "policy/witness.h"
@@ -10,7 +11,6 @@
 
 #include <stdio.h>
 
-#define RELEVANT_MAX  512 /* rules of both sides that cover one host */
 #define PORTS_MAX     256
 #define METHODS_MAX   64
 #define DECISIONS_MAX UINT64_C(20000000)
@@ -23,12 +23,13 @@ struct side_rule {
 	const struct rule_entry *entry;
 	char *effect;
 	bool is_new;
+	bool changed; /* the other side has no such rule */
 };
 
 /** One host, and what can be told apart on it. */
 struct host_axes {
 	struct host host;
-	const struct side_rule *rules[RELEVANT_MAX];
+	const struct side_rule **rules; /* of both sides that cover it; room for all there are */
 	size_t rule_count;
 	uint16_t ports[PORTS_MAX];
 	size_t port_count;
@@ -62,7 +63,8 @@ static int take_rule(struct differ *d, const struct rule_entry *r, bool is_new, 
 	char *effect = canonical_effect(&r->rule, text) < 0 ? NULL : slice_dup(buf_slice(text));
 	if (effect == NULL)
 		return -ENOMEM;
-	d->rules[d->rule_count++] = (struct side_rule){r, effect, is_new};
+	d->rules[d->rule_count++] =
+		(struct side_rule){.entry = r, .effect = effect, .is_new = is_new};
 	return 0;
 }
 
@@ -99,11 +101,7 @@ static size_t find_name(const struct differ *d, struct slice name)
 static void take_relevant(struct differ *d, const struct side_rule *rule)
 {
 	struct host_axes *x = &d->axes;
-	if (!rule_covers_host(rule->entry, &x->host))
-		return;
-	if (x->rule_count == RELEVANT_MAX)
-		d->sides.diff->complete = false;
-	else
+	if (rule_covers_host(rule->entry, &x->host))
 		x->rules[x->rule_count++] = rule;
 }
 
@@ -130,15 +128,24 @@ static void find_rules(struct differ *d)
 	take_suffix(d, SLICE("")); /* any */
 }
 
-/** Whether each rule of one side has a twin on the other: then no decision can differ. */
+/** What only one side has. Where no rule is of that kind both sides have the same rules, and no decision can differ. */
+static void mark_changed(struct differ *d)
+{
+	for (size_t i = 0, end; i < d->rule_count; i = end) {
+		bool on[2] = {false, false};
+		for (end = i;
+			end < d->rule_count && compare_rules(&d->rules[i], &d->rules[end]) == 0;
+			end++)
+			on[d->rules[end].is_new] = true;
+		for (size_t k = i; k < end; k++)
+			d->rules[k].changed = !on[0] || !on[1];
+	}
+}
+
 static bool same_rules(const struct host_axes *x)
 {
 	for (size_t i = 0; i < x->rule_count; i++) {
-		bool twin = false;
-		for (size_t j = 0; j < x->rule_count && !twin; j++)
-			twin = x->rules[i]->is_new != x->rules[j]->is_new &&
-				strcmp(x->rules[i]->effect, x->rules[j]->effect) == 0;
-		if (!twin)
+		if (x->rules[i]->changed)
 			return false;
 	}
 	return true;
@@ -200,26 +207,65 @@ static bool find_methods(struct host_axes *x)
 	return add_method(x, SLICE(OTHER_METHOD)) && fine;
 }
 
+/** Patterns of the rules that changed, or of the others. @return how many; written to @to where it is not NULL. */
+static size_t list_patterns(const struct host_axes *x, bool changed, struct slice *to)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < x->rule_count; i++) {
+		const struct rule_entry *r = x->rules[i]->entry;
+		if (x->rules[i]->changed != changed)
+			continue;
+		for (size_t p = 0; p < r->path_count; p++, count++) {
+			if (to != NULL)
+				to[count] = r->paths[p];
+		}
+	}
+	return count;
+}
+
+/** A rule that changed and is for every path. */
+static bool changes_all_paths(const struct host_axes *x)
+{
+	for (size_t i = 0; i < x->rule_count; i++) {
+		if (x->rules[i]->changed && x->rules[i]->entry->path_count == 0)
+			return true;
+	}
+	return false;
+}
+
+/** Only a request that some changed rule is for can get another verdict: patterns that meet none of theirs tell nothing. @return how many stay */
+static size_t drop_apart(struct slice *patterns, size_t changed, size_t count)
+{
+	size_t kept = changed;
+	for (size_t i = changed; i < count; i++) {
+		bool meets = false;
+		for (size_t k = 0; k < changed && !meets; k++)
+			meets = cover_paths_meet(patterns[i], patterns[k]);
+		if (meets)
+			patterns[kept++] = patterns[i];
+	}
+	return kept;
+}
+
 static int find_paths(struct host_axes *x, struct arena *arena)
 {
-	size_t count = 1;
+	size_t changed = list_patterns(x, true, NULL);
+	size_t count = changed + list_patterns(x, false, NULL);
 	x->queries = x->encoded = false;
 	for (size_t i = 0; i < x->rule_count; i++) {
-		count += x->rules[i]->entry->path_count;
 		x->queries = x->queries || x->rules[i]->entry->rule.query_denied;
 		x->encoded = x->encoded || x->rules[i]->entry->rule.encoded_slash;
 	}
-	struct slice *patterns = arena_alloc(arena, count, sizeof(*patterns));
+	struct slice *patterns = arena_alloc(arena, count + 1, sizeof(*patterns));
 	if (patterns == NULL)
 		return -ENOMEM;
 	patterns[0] = SLICE("/**");
-	count = 1;
-	for (size_t i = 0; i < x->rule_count; i++) {
-		const struct rule_entry *r = x->rules[i]->entry;
-		for (size_t p = 0; p < r->path_count; p++)
-			patterns[count++] = r->paths[p];
-	}
-	return witness_paths(patterns, count, x->encoded, arena, &x->paths);
+	(void)list_patterns(x, true, patterns + 1);
+	(void)list_patterns(x, false, patterns + 1 + changed);
+	/* Of more than that not all combinations are tried anyway. */
+	if (!changes_all_paths(x) && changed <= WITNESS_PATTERNS_MAX)
+		count = drop_apart(patterns + 1, changed, count);
+	return witness_paths(patterns, count + 1, x->encoded, arena, &x->paths);
 }
 
 /** Both schemes and, where it matters, with a query and without. */
@@ -375,16 +421,19 @@ int policy_diff(const struct profile *old_profile, const struct profile *new_pro
 	size_t room = (old_profile == NULL ? 0 : old_profile->rule_count) +
 		(new_profile == NULL ? 0 : new_profile->rule_count);
 	d->rules = calloc(room + 2, sizeof(*d->rules));
-	int r = d->rules == NULL ? -ENOMEM : take_rules(d, false);
+	d->axes.rules = calloc(room + 2, sizeof(*d->axes.rules));
+	int r = d->rules == NULL || d->axes.rules == NULL ? -ENOMEM : take_rules(d, false);
 	if (r == 0)
 		r = take_rules(d, true);
 	if (r == 0) {
 		qsort(d->rules, d->rule_count, sizeof(*d->rules), compare_rules);
+		mark_changed(d);
 		r = compare_all(d);
 	}
 	for (size_t i = 0; d->rules != NULL && i < d->rule_count; i++)
 		free(d->rules[i].effect);
 	free(d->rules);
+	free(d->axes.rules);
 	if (r < 0)
 		policy_diff_free(&diff);
 	else

@@ -3,6 +3,8 @@
 #include "policy/suffix.h"
 #include "policy/syntax.h"
 
+#include "common/cleanup.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
@@ -127,8 +129,44 @@ static void check_tested(struct lint *l, const struct rule_entry *r)
 			"this file requires tests, and no expect line is decided by this rule");
 }
 
+/** Addresses that mean something else between a sandbox and the proxy (netd/address_plan.c). */
+static const struct gateway_address {
+	struct cidr prefix;
+	const char *text;
+	const char *meaning;
+} gateway_addresses[] = {
+	{{{.family = 4, .bytes = {198, 18}}, 15}, "198.18.0.0/15", "stands for names"},
+	{{{.family = 4, .bytes = {10, 255, 255, 254}}, 32}, "10.255.255.254", "is the proxy"},
+};
+
+static bool lies_in(const struct cidr *inner, const struct cidr *outer)
+{
+	return inner->bits >= outer->bits && cidr_contains(outer, &inner->base);
+}
+
+/** A rule that is for nothing else is a mistake (warning); one that covers such addresses among others has them left out (note). */
+static void check_gateway_addresses(struct lint *l, const struct rule_entry *r, bool notes)
+{
+	for (size_t i = 0; i < array_size(gateway_addresses) && r->rule.allow; i++) {
+		const struct gateway_address *a = &gateway_addresses[i];
+		if (r->kind != PATTERN_ADDRESS)
+			return;
+		if (!notes && lies_in(&r->prefix, &a->prefix))
+			report_warning(l->report, r->place, "gateway-address",
+				"%s %s in a sandbox: no client that knows no proxy reaches such an "
+				"address by this rule",
+				a->text, a->meaning);
+		else if (notes && !lies_in(&r->prefix, &a->prefix) &&
+			lies_in(&a->prefix, &r->prefix))
+			report_note(l->report, r->place, "gateway-address",
+				"without %s, which %s in a sandbox, for clients that know no proxy",
+				a->text, a->meaning);
+	}
+}
+
 void lint_rule(struct lint *l, const struct rule_entry *r)
 {
+	check_gateway_addresses(l, r, false);
 	check_expiry(l, r);
 	check_hosting(l, r);
 	check_plain(l, r);
@@ -161,6 +199,7 @@ static void note_wildcard(struct lint *l, const struct rule_entry *r)
 void lint_rule_notes(struct lint *l, const struct rule_entry *r)
 {
 	note_wildcard(l, r);
+	check_gateway_addresses(l, r, true);
 	if (r->rule.observe)
 		report_note(l->report, r->place, "observe",
 			"mode=observe: what this rule would refuse passes, and is recorded");

@@ -3,6 +3,8 @@
 
 #include "policy/value.h"
 
+#include "common/cleanup.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -175,6 +177,40 @@ static void narrow_flag(
 	}
 }
 
+/** Of rules that pass bytes unread nobody sees what these words are about: said once, since the line looks as if it held for all. */
+static void warn_unread(const struct narrowing *n, enum attribute_key key, const char *word)
+{
+	const struct rule *first = NULL;
+	size_t count = 0;
+	for (size_t i = n->from; i < n->resolver->rule_count; i++) {
+		const struct rule_entry *r = allow_rule(n, i);
+		if (r == NULL || r->rule.transport == POLICY_INSPECT)
+			continue;
+		first = first == NULL ? &r->rule : first;
+		count++;
+	}
+	if (first != NULL)
+		report_warning(n->resolver->tree->report, n->use->narrow.places[key], "unread",
+			"%s= narrows nothing of %zu rule%s of group %s that pass%s bytes unread "
+			"(%.100s:%u)",
+			word, count, count == 1 ? "" : "s", n->use->group, count == 1 ? "es" : "",
+			first->file, first->line);
+}
+
+/** What requests and responses have, and bytes have not. */
+static void warn_of_unread(const struct narrowing *n)
+{
+	static const struct {
+		enum attribute_key key;
+		const char *word;
+	} words[] = {{ATTRIBUTE_HEADER_DENY, "header-deny"}, {ATTRIBUTE_QUERY, "query"},
+		{ATTRIBUTE_REQ_BODY, "req-body"}, {ATTRIBUTE_RESP_BODY, "resp-body"}};
+	for (size_t i = 0; i < array_size(words); i++) {
+		if (attribute_given(n->use->narrow.given, words[i].key))
+			warn_unread(n, words[i].key, words[i].word);
+	}
+}
+
 void narrow_rules(struct resolver *r, size_t from, const struct use *use)
 {
 	const struct attributes *a = &use->narrow;
@@ -193,4 +229,5 @@ void narrow_rules(struct resolver *r, size_t from, const struct use *use)
 		a->observe ? "mode=observe would widen the rules" : NULL);
 	narrow_flag(&n, ATTRIBUTE_UPGRADE, FLAG_UPGRADE,
 		a->websocket ? "upgrade=websocket would widen the rules" : NULL);
+	warn_of_unread(&n);
 }

@@ -34,6 +34,9 @@ static const struct change changes[] = {
 		"allowed GET https://a.test/any~%2Fany~\n"},
 	{"allow a.test:80,443", "allow a.test:80,443 scheme=https",
 		"denied GET http://a.test/\nallowed GET https://a.test:80/\n"},
+	{"allow a.test GET,HEAD /x /y up=1m", /* split: each counts for itself, and decides the same */
+		"allow a.test GET /x /y up=1m\nallow a.test HEAD /x up=1m\nallow a.test HEAD /y up=1m",
+		""},
 	{"allow a.test resp-body=1k", "allow a.test resp-body=2k",
 		"wider GET https://a.test/ (resp-body)\n"},
 	{"allow a.test expires=2030-01-01", "allow a.test expires=2029-01-01 req-body=1",
@@ -145,25 +148,54 @@ static void changes_are_those_of_the_table(void **state)
 	}
 }
 
-/** More rules of one host than are combined: complete only where they are the same. */
-static void the_same_rules_need_no_examples(void **state)
+/** A policy of many rules of one host, and one more line. */
+static struct policy *many_rules(unsigned count, const char *last)
 {
-	(void)state;
 	struct buf text = {.limit = 0};
-	struct policy_diff diff;
 	(void)buf_append_text(&text, "policy 1\n[profile p]\n");
-	for (unsigned i = 0; i < 600; i++)
+	for (unsigned i = 0; i < count; i++)
 		(void)buf_printf(&text, "allow a.test /p%u/**\n", i);
+	(void)buf_append_text(&text, last);
 	assert_int_equal(buf_append(&text, (struct slice){"", 1}), 0);
 	struct policy *p = policy_setup(buf_slice(&text).ptr);
-	assert_int_equal(policy_diff(policy_setup_profile(p, "p"), policy_setup_profile(p, "p"),
-				 NOW_MS, &diff),
-		0);
-	assert_true(diff.complete);
-	assert_int_equal(diff.count, 0);
-	policy_diff_free(&diff);
-	policy_free(p);
 	buf_fini(&text);
+	return p;
+}
+
+/** What did not change is combined with what did only where one request may meet both. */
+static void of_many_rules_of_one_host_only_those_count_that_meet_a_change(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *last;
+		const char *said; /* NULL: not all combinations are tried */
+	} cases[] = {
+		{"", ""},
+		{"allow a.test /q\n", "allowed GET https://a.test/q\n"},
+		{"deny a.test /p7/x\n", "denied GET https://a.test/p7/x\n"},
+		{"allow a.test /p599*/x resp-body=1k\n",
+			"allowed GET https://a.test/p599any~/x\n"
+			"narrower GET https://a.test/p599/x (resp-body)\n"},
+		{"deny a.test POST\n", NULL},
+	};
+	struct policy *before = many_rules(600, "");
+	for (size_t i = 0; i < array_size(cases); i++) {
+		char said[1024] = "";
+		size_t at = 0;
+		struct policy_diff diff;
+		struct policy *after = many_rules(600, cases[i].last);
+		assert_int_equal(policy_diff(policy_setup_profile(before, "p"),
+					 policy_setup_profile(after, "p"), NOW_MS, &diff),
+			0);
+		assert_int_equal(diff.complete, cases[i].said != NULL);
+		for (size_t d = 0; d < diff.count; d++)
+			at = write_change(&diff.changes[d], said, sizeof(said), at);
+		if (cases[i].said != NULL)
+			assert_string_equal(said, cases[i].said);
+		policy_diff_free(&diff);
+		policy_free(after);
+	}
+	policy_free(before);
 }
 
 static void a_missing_profile_allows_nothing(void **state)
@@ -186,7 +218,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(changes_are_those_of_the_table),
-		cmocka_unit_test(the_same_rules_need_no_examples),
+		cmocka_unit_test(of_many_rules_of_one_host_only_those_count_that_meet_a_change),
 		cmocka_unit_test(a_missing_profile_allows_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,6 +104,11 @@ static const struct {
 	{"allow any ticket=T\ndeny a.test /x\n", "4:deny-path"},
 	{"allow a.test\ndeny any\n", "3:unreachable"},
 	{"allow ip:10.1.2.3\ndeny any\n", ""},
+	/* addresses that are the gateway's own */
+	{"allow ip:198.18.0.0/15\nallow ip:198.19.3.4\nallow tcp ip:10.255.255.254:22\n",
+		"3:gateway-address 4:gateway-address 5:gateway-address"},
+	{"allow ip:198.20.0.0/16\nallow ip:10.255.255.253\ndeny ip:198.18.0.0/15\n", ""},
+	{"allow ip:10.0.0.0/8\nallow ip:198.16.0.0/13\nallow ip:[2001:db8::/32]\n", ""},
 	/* plain HTTP, unless a note says why */
 	{"allow a.test:80\n", "3:plain-http"},
 	{"allow a.test:70-90\n", "3:plain-http"},
@@ -144,8 +149,9 @@ static void test_notes_say_what_a_wildcard_covers(void **state)
 	codes(false, found, sizeof(found));
 	assert_string_equal(found, "");
 	codes(true, found, sizeof(found));
-	assert_string_equal(
-		found, "4:wildcard 5:wildcard 6:wildcard 7:wildcard 7:observe 10:wildcard");
+	assert_string_equal(found,
+		"4:wildcard 5:wildcard 6:wildcard 7:wildcard 7:observe 8:gateway-address "
+		"10:wildcard");
 	assert_string_equal(report.items[0].text,
 		"*.b.test covers one label (a.b.test), not b.test and not b.a.b.test");
 	assert_non_null(strstr(report.items[1].text, "not c.test"));

@@ -93,6 +93,36 @@ static void a_use_line_narrows(void **state)
 	}
 }
 
+static void words_about_requests_say_nothing_of_bytes(void **state)
+{
+	(void)state;
+	static const struct use_case cases[] = {
+		{"header-deny=x", "allow a.test tls=splice\nallow b.test",
+			"header-deny= narrows nothing of 1 rule of group g that passes bytes unread "
+			"(x.allow:5)"},
+		{"query=deny", "allow b.test\nallow tcp a.test:22\nallow a.test tls=splice",
+			"query= narrows nothing of 2 rules of group g that pass bytes unread "
+			"(x.allow:6)"},
+		{"resp-body=1k", "allow a.test tls=splice\nallow b.test", "resp-body= narrows"},
+		{"header-deny=x up=1k", "allow a.test\ndeny b.test", NULL},
+		{"up=1k conns=2", "allow a.test tls=splice", NULL},
+	};
+	for (size_t i = 0; i < array_size(cases); i++) {
+		struct policy *p;
+		const struct policy_diagnostic *d = &policy_setup_report.items[0];
+		if (use(&cases[i], &p) != 0)
+			fail_msg("use g %s: %s", cases[i].use, d->text);
+		policy_free(p);
+		assert_int_equal(policy_setup_report.count, cases[i].result != NULL);
+		if (cases[i].result == NULL)
+			continue;
+		assert_int_equal(d->severity, POLICY_WARNING);
+		assert_string_equal(d->code, "unread");
+		if (strstr(d->text, cases[i].result) == NULL)
+			fail_msg("use g %s: %s", cases[i].use, d->text);
+	}
+}
+
 /** Of several rules each has the lower of its own and the line's; the group itself stays as it was. */
 static void each_rule_keeps_what_is_lower(void **state)
 {
@@ -136,6 +166,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_use_line_narrows),
+		cmocka_unit_test(words_about_requests_say_nothing_of_bytes),
 		cmocka_unit_test(each_rule_keeps_what_is_lower),
 		cmocka_unit_test(a_use_line_never_widens),
 	};
