@@ -43,20 +43,40 @@ static void append_addresses(
 	buf_fini(&rule);
 }
 
+/**
+ * The path as the narrowest pattern that takes it. A byte that means something else in a rule's text becomes '*', and of several side by side
+ * one: a request for "/a/" and two stars asked for no more than that. Empty where no rule can spell the path.
+ */
+static struct slice spell_path(struct slice path, char to[static PATTERN_PATH_BYTES_MAX])
+{
+	size_t len = 0;
+	size_t offset;
+	if (path.len > PATTERN_PATH_BYTES_MAX)
+		return (struct slice){to, 0};
+	for (size_t i = 0; i < path.len; i++) {
+		char c = path.ptr[i] == '"' ? '*' : path.ptr[i];
+		if (c != '*' || len == 0 || to[len - 1] != '*')
+			to[len++] = c;
+	}
+	struct slice pattern = {to, len};
+	return len > 0 && pattern_check_path(pattern, &offset) == NULL ? pattern
+								       : (struct slice){to, 0};
+}
+
 char *policy_suggest(
 	const struct policy_question *q, const struct rule *nearest, char *to, size_t capacity)
 {
 	char host[HOST_NAME_BYTES + 8];
 	char port[8] = "";
 	char scheme[16] = "";
-	size_t offset;
+	char pattern[PATTERN_PATH_BYTES_MAX];
 	/* CONNECT asks for a host and port only. */
 	bool asked = q->method.len > 0 && !slice_equal(q->method, SLICE("CONNECT"));
 	bool plain = q->scheme == POLICY_SCHEME_HTTP;
 	/* On the ports of the web such bytes are more likely a mistake than a protocol. */
 	bool raw = q->unread && q->port != TLS_PORT && q->port != HTTP_PORT;
 	/* A path that no rule can spell is left out: the rule is then wider, and still one that loads. */
-	bool path = asked && q->path.len > 0 && pattern_check_path(q->path, &offset) == NULL;
+	struct slice path = spell_path(asked ? q->path : (struct slice){NULL, 0}, pattern);
 	to[0] = '\0';
 	write_host(q->host, host);
 	if (host[0] == '\0' || (asked && value_method(q->method) != NULL))
@@ -68,8 +88,8 @@ char *policy_suggest(
 	bool method = asked && !reads(q->method);
 	int len = snprintf(to, capacity, "%s%s%s%s%.*s%s%.*s%s%s", raw ? "tcp " : "", host, port,
 		method ? " " : "", method ? (int)q->method.len : 0, method ? q->method.ptr : "",
-		path ? " " : "", path ? (int)q->path.len : 0, path ? q->path.ptr : "", scheme,
-		path && q->encoded_slash ? " enc-slash=literal" : "");
+		path.len > 0 ? " " : "", (int)path.len, path.ptr, scheme,
+		path.len > 0 && q->encoded_slash ? " enc-slash=literal" : "");
 	if (len < 0 || (size_t)len >= capacity) /* a cut rule would be another rule */
 		to[0] = '\0';
 	else
