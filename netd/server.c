@@ -24,7 +24,8 @@ struct server {
 	struct nft *guard; /* NULL without one */
 	struct gateway *gateway;
 	struct lease *leases;
-	bool finished; /* the launcher has seen the end of everybody who could dial */
+	bool counted; /* the launcher has its counters: it ends the proxy, and says when we may quit */
+	bool finished; /* it has seen the end of everybody who could dial */
 };
 
 /** Whatever may arrive. */
@@ -133,6 +134,7 @@ static int server_serve_lease(struct server *s, struct lease *lease, struct fail
 		return lease_request(lease, s->gateway, &m.lease, s->proxy_fd, why);
 	if (message_is(&m, len, MESSAGE_COUNTERS, sizeof(m.header))) {
 		sample_read(gateway_samples(s->gateway), server_take_sample, s);
+		s->counted = true;
 		return lease_count(lease, s->gateway, why);
 	}
 	if (message_is(&m, len, MESSAGE_NETD_FINISH, sizeof(m.header))) {
@@ -233,7 +235,11 @@ static int server_turn(struct server *s)
 		else if (r > 0)
 			server_end_lease(s, l);
 	}
-	return waits[0].revents == 0 ? 0 : server_serve_proxy(s);
+	int r = waits[0].revents == 0 ? 0 : server_serve_proxy(s);
+	if (r <= 0 || !s->counted)
+		return r;
+	fd_close(&s->proxy_fd);
+	return 0;
 }
 
 /**

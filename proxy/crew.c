@@ -174,9 +174,9 @@ static int recorder_child(struct crew *c, int channel_fd)
 {
 	struct disk disk;
 	disk_open(&disk);
-	int keep[MESSAGE_WORKERS_MAX + 6] = {channel_fd, c->wake[0], c->segment_fd, c->next_fd,
-		c->attest_ends[0], disk.event_fd};
-	memcpy(keep + 6, c->commit_fds, c->workers * sizeof(keep[0]));
+	int keep[MESSAGE_WORKERS_MAX + 7] = {channel_fd, c->wake[0], c->segment_fd, c->next_fd,
+		c->attest_ends[0], disk.event_fd, disk.ask_fd};
+	memcpy(keep + 7, c->commit_fds, c->workers * sizeof(keep[0]));
 	struct audit_ring *rings[MESSAGE_WORKERS_MAX + 1];
 	struct failure why = {0};
 	unsigned count = 0;
@@ -187,7 +187,7 @@ static int recorder_child(struct crew *c, int channel_fd)
 	}
 	if (c->own_ring != NULL)
 		rings[count++] = c->own_ring;
-	if (!child_enter(CONFINE_RECORDER, keep, c->workers + 6, &why))
+	if (!child_enter(CONFINE_RECORDER, keep, c->workers + 7, &why))
 		return 1;
 	return recorder_run(&(struct recorder_context){.channel_fd = channel_fd,
 		.wake_fd = c->wake[0],

@@ -1,74 +1,90 @@
 /*
- * See disk.h. Linux's asynchronous I/O (io_submit(2), IOCB_CMD_FDSYNC since 4.18): the kernel's own threads wait for the disk. Raw calls,
- * since glibc has no functions for them.
+ * See disk.h. A thread that does nothing but fdatasync(): it allocates nothing, writes no log, and shares with the process the
+ * question and its answer. Two eventfds hand them over, so that each is only looked at by one side at a time.
  */
 #include "proxy/disk.h"
 
 #include "common/cleanup.h"
 
 #include <errno.h>
-#include <linux/aio_abi.h>
-#include <string.h>
+#include <poll.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#define STACK_BYTES ((size_t)64 << 10)
 
 void disk_open(struct disk *d)
 {
-	*d = (struct disk){.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+	*d = (struct disk){.ask_fd = eventfd(0, EFD_CLOEXEC),
+		.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+	if (d->ask_fd < 0)
+		fd_close(&d->event_fd);
 }
 
-/** Not before the first question: a process that has a context waits 10 ms and more for it in its exit (exit_aio() in the kernel). */
+static void *disk_run(void *arg)
+{
+	struct disk *d = arg;
+	eventfd_t asked;
+	for (;;) {
+		if (eventfd_read(d->ask_fd, &asked) < 0) {
+			if (errno == EINTR)
+				continue;
+			return NULL; /* the question is late, and requests are denied */
+		}
+		int r = fdatasync(atomic_load(&d->file)) < 0 ? -errno : 0;
+		atomic_store(&d->result, r);
+		(void)eventfd_write(d->event_fd, 1); /* can't be full: one answer at a time */
+	}
+}
+
+/** Not before the first question: a run without one has no thread. */
 static bool can_ask(struct disk *d)
 {
-	if (d->event_fd >= 0 && d->context == 0 && syscall(SYS_io_setup, 1, &d->context) < 0)
-		fd_close(&d->event_fd); /* a kernel without it: each sync is waited for */
-	return d->event_fd >= 0;
+	pthread_attr_t attributes;
+	pthread_t thread;
+	if (d->event_fd < 0 || d->started)
+		return d->event_fd >= 0;
+	if (pthread_attr_init(&attributes) == 0) {
+		(void)pthread_attr_setstacksize(
+			&attributes, STACK_BYTES); /* enough on any machine */
+		(void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+		d->started = pthread_create(&thread, &attributes, disk_run, d) == 0;
+		(void)pthread_attr_destroy(&attributes);
+	}
+	if (!d->started)
+		fd_close(
+			&d->event_fd); /* no more processes for this user: each sync is waited for */
+	return d->started;
 }
 
 int disk_begin(struct disk *d, int fd)
 {
-	struct iocb control = {.aio_fildes = (uint32_t)fd,
-		.aio_lio_opcode = IOCB_CMD_FDSYNC,
-		.aio_flags = IOCB_FLAG_RESFD,
-		.aio_resfd = (uint32_t)d->event_fd};
-	struct iocb *controls[] = {&control};
-	if (can_ask(d) && syscall(SYS_io_submit, d->context, 1L, controls) == 1) {
-		d->pending = true;
-		return 0;
+	if (can_ask(d)) {
+		atomic_store(&d->file, fd);
+		d->pending = eventfd_write(d->ask_fd, 1) == 0;
 	}
-	return fdatasync(fd) < 0 ? -errno : 1; /* also on a file system that can't do it aside */
-}
-
-/** Its answer, if there is one within this time; NULL: wait. @return 0: there is none. */
-static int take(struct disk *d, struct timespec *limit, int *ret_result)
-{
-	struct io_event event = {0};
-	long got;
-	do {
-		got = syscall(SYS_io_getevents, d->context, 1L, 1L, &event, limit);
-	} while (got < 0 && errno == EINTR);
-	if (got == 0)
+	if (d->pending)
 		return 0;
-	d->pending = false;
-	*ret_result = got < 0 ? -errno : event.res < 0 ? (int)event.res : 0;
-	return 1;
+	return fdatasync(fd) < 0 ? -errno : 1;
 }
 
 bool disk_ended(struct disk *d, int *ret_result)
 {
-	struct timespec none = {0};
-	uint64_t count;
-	if (!d->pending)
+	eventfd_t answers;
+	if (!d->pending || eventfd_read(d->event_fd, &answers) < 0)
 		return false;
-	(void)!read(d->event_fd, &count, sizeof(count)); /* only the wake-up counts */
-	return take(d, &none, ret_result) == 1;
+	d->pending = false;
+	*ret_result = atomic_load(&d->result);
+	return true;
 }
 
 int disk_wait(struct disk *d)
 {
 	int result = 0;
-	if (d->pending)
-		(void)take(d, NULL, &result); /* without a limit there is an answer */
+	while (d->pending && !disk_ended(d, &result)) {
+		struct pollfd wait = {.fd = d->event_fd, .events = POLLIN};
+		(void)poll(&wait, 1, -1); /* looked at again, whatever it says */
+	}
 	return result;
 }

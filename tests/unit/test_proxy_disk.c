@@ -11,7 +11,7 @@ static void the_disk_answers_aside(void **state)
 {
 	(void)state;
 	struct audit_rig rig;
-	struct disk disk;
+	static struct disk disk; /* its thread stays */
 	int result = 1;
 	rig_open(&rig);
 	disk_open(&disk);
@@ -26,7 +26,6 @@ static void the_disk_answers_aside(void **state)
 	}
 	assert_false(disk.pending);
 	assert_false(disk_ended(&disk, &result));
-	fd_close(&disk.event_fd);
 	rig_close(&rig);
 }
 
@@ -34,14 +33,15 @@ static void an_end_waits_for_the_answer(void **state)
 {
 	(void)state;
 	struct audit_rig rig;
-	struct disk disk;
+	static struct disk disk;
 	rig_open(&rig);
 	disk_open(&disk);
-	assert_int_equal(append_to(rig.segment, "a.test"), 0);
-	assert_true(disk_begin(&disk, rig.segment_fd) >= 0);
-	assert_int_equal(disk_wait(&disk), 0);
-	assert_false(disk.pending);
-	fd_close(&disk.event_fd);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(append_to(rig.segment, "a.test"), 0);
+		assert_true(disk_begin(&disk, rig.segment_fd) >= 0);
+		assert_int_equal(disk_wait(&disk), 0);
+		assert_false(disk.pending);
+	}
 	rig_close(&rig);
 }
 
