@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "ipc/fault.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -161,6 +162,32 @@ static int copy_hashed(int from, int to, uint64_t size, char ret_sha256[static D
 	return r;
 }
 
+#define TEMPORARY_BYTES 64
+
+/*
+ * A file without a name, of which nothing stays when we are killed; where the file system has none such, one with a name of its
+ * own, which then is in @temporary. @return descriptor or negative errno.
+ */
+static int open_result(
+	struct walk *w, int target, mode_t mode, char temporary[static TEMPORARY_BYTES])
+{
+	temporary[0] = '\0';
+	int fd = openat(target, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+		return fd < 0 ? -errno : fd;
+	(void)snprintf(temporary, TEMPORARY_BYTES, ".eclusa-%s-%u", w->options->id, w->temporary++);
+	fd = openat(target, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	return fd < 0 ? -errno : fd;
+}
+
+/* linkat() by descriptor alone needs a capability on most kernels. */
+static int name_result(int fd, int target, const char *name)
+{
+	char own[32];
+	(void)snprintf(own, sizeof(own), "/proc/self/fd/%d", fd); /* fits */
+	return linkat(AT_FDCWD, own, target, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
 static int move_in(const struct walk *w, int target, const char *temporary, const char *name)
 {
 	if (w->options->overwrite) {
@@ -172,22 +199,41 @@ static int move_in(const struct walk *w, int target, const char *temporary, cons
 	return renameat2(target, temporary, target, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
 }
 
+/* A whole result gets its name. What is to be replaced needs a second name for a moment: link(2) replaces nothing. */
+static int put_in_place(struct walk *w, int fd, int target, const char *name,
+	char temporary[static TEMPORARY_BYTES])
+{
+	int r = temporary[0] == '\0' ? name_result(fd, target, name) : -EEXIST;
+	if (r != -EEXIST || (temporary[0] == '\0' && !w->options->overwrite))
+		return r;
+	if (temporary[0] == '\0') {
+		(void)snprintf(temporary, TEMPORARY_BYTES, ".eclusa-%s-%u", w->options->id,
+			w->temporary++);
+		r = name_result(fd, target, temporary);
+		if (r < 0) {
+			temporary[0] = '\0';
+			return r;
+		}
+	}
+	return move_in(w, target, temporary, name);
+}
+
 static int deliver(struct walk *w, int from, int target, const char *name, const struct stat *st)
 {
-	char temporary[64], sha256[DIGEST_TEXT_BYTES];
-	(void)snprintf(
-		temporary, sizeof(temporary), ".eclusa-%s-%u", w->options->id, w->temporary++);
+	char temporary[TEMPORARY_BYTES], sha256[DIGEST_TEXT_BYTES];
 	mode_t mode = (st->st_mode & S_IXUSR) != 0 ? 0755 : 0644;
-	auto_fd to = openat(
-		target, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	auto_fd to = open_result(w, target, mode, temporary);
 	if (to < 0)
-		return -errno;
+		return to;
 	int r = copy_hashed(from, to, (uint64_t)st->st_size, sha256);
+	fault_point("launch-delivering");
 	if (r == 0)
-		r = move_in(w, target, temporary, name);
+		r = put_in_place(w, to, target, name, temporary);
 	if (r == 0)
 		return artifact_add(w, (uint64_t)st->st_size, sha256);
-	(void)unlinkat(target, temporary, 0); /* the failure that led here is what is told */
+	if (temporary[0] != '\0')
+		(void)unlinkat(
+			target, temporary, 0); /* the failure that led here is what is told */
 	return r;
 }
 

@@ -53,7 +53,7 @@ struct collect_options {
 int collect_check(const char *dir, struct collect_target *ret, struct failure *why);
 void collect_target_fini(struct collect_target *t);
 /**
- * Copy the results; each appears under its name by rename. @return 0, also when some were skipped; negative errno
+ * Copy the results; each appears under its name as a whole. @return 0, also when some were skipped; negative errno
  * when the target folder can't be made or /out can't be read.
  */
 int collect_run(const struct collect_options *options, struct collect_target *target,

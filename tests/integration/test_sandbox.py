@@ -873,6 +873,15 @@ def test_a_kill_at_any_point_leaves_nothing_after_the_next_start(root_box, point
     assert own_groups() - before == set()
 
 
+def test_a_kill_while_results_are_delivered_leaves_no_part_of_one(root_box):
+    for more in (), ("--overwrite",):  # the second of two, in both
+        process = subprocess.run(root_box.words("--out", "cut", *more, "--", "sh", "-c", "echo 1 >/out/one; echo 2 >/out/two"),
+                                 env={**ENVIRONMENT, "ECLUSA_FAULT": "launch-delivering:2"}, cwd=root_box.home, capture_output=True,
+                                 timeout=60)
+        names = os.listdir(os.path.join(root_box.home, "cut"))
+        assert process.returncode == -9 and len(names) == 1 and names[0] in ("one", "two"), names
+
+
 def test_programs_people_use_run(box):
     status, result = box.result("--timeout", "100s", "--cpu-time", "100s", "--", "sh", "-ec", """
 python3 - <<'END'

@@ -7,9 +7,14 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 struct folders {
 	char root[64];
@@ -223,6 +228,33 @@ static void a_target_is_checked_without_making_it(void **state)
 	assert_true(collect_check(path, &t, NULL) < 0);
 }
 
+/* As on a file system that has no files without a name. */
+static void refuse_unnamed_files(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TMPFILE & ~O_DIRECTORY, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {array_size(code), code};
+	assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+/* Last: what it loads stays. */
+static void without_unnamed_files_results_arrive_as_well(void **state)
+{
+	struct folders *f = *state;
+	refuse_unnamed_files();
+	assert_true(openat(f->to, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600) < 0);
+	equal_names_stay_unless_asked(state);
+	assert_int_equal(faccessat(f->to, ".eclusa-sb-test-0", F_OK, 0), -1);
+	assert_int_equal(faccessat(f->to, ".eclusa-sb-test-1", F_OK, 0), -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +273,8 @@ int main(void)
 			folders_nested_too_deeply_are_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_target_is_checked_without_making_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			without_unnamed_files_results_arrive_as_well, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
