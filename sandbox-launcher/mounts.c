@@ -102,7 +102,9 @@ static bool has_tree(const struct view_item *item)
 
 static int place_failed(const struct view_item *item, int r, struct failure *why)
 {
-	return failure_errno(why, r, "can't place /%s in the sandbox", item->path);
+	char shown[POINT_SHOWN_BYTES];
+	(void)slice_escape(slice_of(item->path), shown, sizeof(shown));
+	return failure_errno(why, r, "can't place /%s in the sandbox", shown);
 }
 
 /* @host: begun with the first tree, when the folder that it needs is there. */
@@ -223,14 +225,16 @@ static int build_on_rootfs(const struct building *b, struct failure *why)
 /* A writable folder of the caller's: what listens there would be reached through it, so there must be nothing that does. */
 static int check_bind(const struct view_item *item, struct failure *why)
 {
+	char shown[POINT_SHOWN_BYTES];
 	int fd = openat(item->tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r = fd < 0 ? -errno : overlay_check_tree(fd);
+	(void)slice_escape(slice_of(item->path), shown, sizeof(shown));
 	if (r == -EBADMSG)
 		return failure_set(why, r,
 			"--bind: the folder shown as /%s holds a socket, FIFO or device: they lead to "
 			"processes of the host; bind it without :rw, or what is beside it",
-			item->path);
-	return r < 0 ? failure_errno(why, r, "--bind: the folder shown as /%s", item->path) : 0;
+			shown);
+	return r < 0 ? failure_errno(why, r, "--bind: the folder shown as /%s", shown) : 0;
 }
 
 static int place_tmpfs(struct building *b, const struct view_item *item, int point)

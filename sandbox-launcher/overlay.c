@@ -124,13 +124,15 @@ static int show_checked(const struct view_item *item, int point, struct failure 
 	int r = fd < 0 ? -errno : overlay_check_tree(fd);
 	if (r == 0)
 		return point_attach(point, item->tree);
+	char shown[POINT_SHOWN_BYTES];
+	(void)slice_escape(slice_of(item->path), shown, sizeof(shown));
 	const char *what = r == -EBADMSG ? "it holds a socket, FIFO or device"
 		: r == -E2BIG            ? "it holds too much to be looked through"
 					 : strerror(-r);
 	return failure_set(why, r,
 		"the folder shown as /%s can't be an overlay here, and %s: pass files, or a folder with files "
 		"only",
-		item->path, what);
+		shown, what);
 }
 
 static int show_folder(

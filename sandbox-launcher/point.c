@@ -53,30 +53,29 @@ static int make_name(int folder, const char *name, bool as_folder)
 	return fd < 0 ? -errno : 0;
 }
 
-/* @shown: the path up to this name. */
+/* @shown: the path up to this name, escaped. */
 static int step(int folder, const char *name, bool as_folder, const struct point_ours *ours,
-	struct slice shown, struct failure *why)
+	const char *shown, struct failure *why)
 {
 	struct stat st;
 	auto_fd fd = open_name(folder, name);
 	if (fd == -ENOENT && may_make(folder, ours)) {
 		int r = make_name(folder, name, as_folder);
 		if (r < 0)
-			return failure_errno(why, r, "/%.*s", (int)shown.len, shown.ptr);
+			return failure_errno(why, r, "/%s", shown);
 		fd = open_name(folder, name);
 	}
 	if (fd == -ENOENT)
 		return failure_set(why, -ENOENT,
-			"/%.*s is not there, and nothing can be made in what is not the sandbox's own",
-			(int)shown.len, shown.ptr);
+			"/%s is not there, and nothing can be made in what is not the sandbox's own",
+			shown);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return failure_errno(why, fd < 0 ? fd : -errno, "/%.*s", (int)shown.len, shown.ptr);
+		return failure_errno(why, fd < 0 ? fd : -errno, "/%s", shown);
 	if (S_ISLNK(st.st_mode))
-		return failure_set(why, -ELOOP, "/%.*s is a link, which is not followed",
-			(int)shown.len, shown.ptr);
+		return failure_set(why, -ELOOP, "/%s is a link, which is not followed", shown);
 	if (as_folder != S_ISDIR(st.st_mode))
-		return failure_set(why, as_folder ? -ENOTDIR : -EISDIR, "/%.*s is %s folder",
-			(int)shown.len, shown.ptr, as_folder ? "no" : "a");
+		return failure_set(why, as_folder ? -ENOTDIR : -EISDIR, "/%s is %s folder", shown,
+			as_folder ? "no" : "a");
 	return fd_take(&fd);
 }
 
@@ -84,17 +83,18 @@ int point_open(
 	int root, const char *path, bool folder, const struct point_ours *ours, struct failure *why)
 {
 	struct slice whole = slice_of(path), rest = whole, name;
-	char text[NAME_MAX + 1];
+	char text[NAME_MAX + 1], shown[POINT_SHOWN_BYTES] = "";
 	auto_fd at = fcntl(root, F_DUPFD_CLOEXEC, 3);
 	if (at < 0)
-		return failure_errno(why, -errno, "/%s", path);
+		return failure_errno(why, -errno, "can't hold the root");
 	for (bool more = true; more;) {
 		more = slice_split(rest, '/', &name, &rest);
 		if (!more)
 			name = rest;
+		(void)slice_escape((struct slice){path, (size_t)(name.ptr + name.len - path)},
+			shown, sizeof(shown));
 		if (slice_copy(name, text, sizeof(text)) < 0)
-			return failure_errno(why, -ENAMETOOLONG, "/%s", path);
-		struct slice shown = {path, (size_t)(name.ptr + name.len - path)};
+			return failure_errno(why, -ENAMETOOLONG, "/%s", shown);
 		int next = step(at, text, more || folder, ours, shown, why);
 		if (next < 0)
 			return next;

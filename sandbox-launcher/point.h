@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define POINT_OURS_MAX 512
+#define POINT_OURS_MAX    512
+#define POINT_SHOWN_BYTES 256 /* of a path in a message: longer ones are cut */
 
 /** File systems in which folders and files may be made, by device. */
 struct point_ours {

@@ -29,6 +29,7 @@ int rootfs_open(const char *dir, struct failure *why)
 static int check_folder(int tree, const char *path, struct failure *why)
 {
 	struct stat st;
+	char shown[POINT_SHOWN_BYTES];
 	struct open_how how = {
 		.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
@@ -36,13 +37,15 @@ static int check_folder(int tree, const char *path, struct failure *why)
 	auto_fd fd = (int)syscall(SYS_openat2, tree, path, &how, sizeof(how));
 	if (fd < 0 && errno == ENOENT)
 		return 1;
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return failure_errno(why, -errno, "--rootfs: /%s", path);
+	int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+	(void)slice_escape(slice_of(path), shown, sizeof(shown));
+	if (r < 0)
+		return failure_errno(why, r, "--rootfs: /%s", shown);
 	if (S_ISLNK(st.st_mode))
 		return failure_set(why, -ELOOP,
-			"--rootfs: /%s is a link in it: make it a folder, or remove it", path);
+			"--rootfs: /%s is a link in it: make it a folder, or remove it", shown);
 	if (!S_ISDIR(st.st_mode))
-		return failure_set(why, -ENOTDIR, "--rootfs: /%s is no folder in it", path);
+		return failure_set(why, -ENOTDIR, "--rootfs: /%s is no folder in it", shown);
 	return 0;
 }
 

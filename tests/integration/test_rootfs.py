@@ -292,6 +292,21 @@ def test_a_folder_in_memory_has_its_size(ground):
     assert status == 0, result
 
 
+def test_a_name_in_an_error_is_escaped(ground):
+    """Or it could write what it likes on the caller's terminal."""
+    hostile, shown = "\x1b]0;x\x07\n", r"\x1b]0;x\x07\x0a"
+    work = ground.make("writable")
+    root = ground.root_with({hostile: "/nowhere"})
+    with open(os.path.join(work, hostile), "w", encoding="utf-8"):
+        pass
+    ground.own()
+    for args in (["--bind", f"{work}:/work:rw", "--bind", f"{ground.data}:/work/{hostile}"],
+                 ["--bind", f"{ground.data}:/usr/{hostile}"], ["--rootfs", root, "--tmpfs", f"/{hostile}/x"],
+                 ["--rootfs", root, "--bind", f"{ground.data}:/{hostile}"]):
+        error = ground.refused(*args)
+        assert shown in error and not any(byte in error for byte in hostile[-2:] + hostile[0]), error
+
+
 @pytest.mark.parametrize("args", [
     ("--bind", "/tmp"), ("--bind", "/tmp:"), ("--bind", ":/x"), ("--bind", "/tmp:x"), ("--bind", "/tmp:/"), ("--bind", "/tmp:/a/../b"),
     ("--bind", "/tmp:/a//b"), ("--bind", "/tmp:/a/"), ("--bind", "/tmp:/proc"), ("--bind", "/tmp:/proc/x"), ("--bind", "/tmp:/dev/shm"),
