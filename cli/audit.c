@@ -83,14 +83,18 @@ static const struct tool_option options[] = {
 	{"--pub", AUDIT_OPTION_PUBLIC, TOOL_TEXT, offsetof(struct audit_words, public_key), 0},
 	{"--from", AUDIT_OPTION_FROM, TOOL_TEXT, offsetof(struct audit_words, from), 0},
 	{"--key", AUDIT_OPTION_KEY, TOOL_TEXT, offsetof(struct audit_words, key), 0},
-	{"--from", AUDIT_OPTION_SINCE, TOOL_TEXT, offsetof(struct audit_words, since), 0},
-	{"--to", AUDIT_OPTION_UNTIL, TOOL_TEXT, offsetof(struct audit_words, until), 0},
+	{"--from", AUDIT_OPTION_SINCE | AUDIT_OPTION_FILTER, TOOL_TEXT,
+		offsetof(struct audit_words, since), 0},
+	{"--to", AUDIT_OPTION_UNTIL | AUDIT_OPTION_FILTER, TOOL_TEXT,
+		offsetof(struct audit_words, until), 0},
 	{"--before", AUDIT_OPTION_BEFORE, TOOL_TEXT, offsetof(struct audit_words, before), 0},
 	{"-o", AUDIT_OPTION_OUTPUT, TOOL_TEXT, offsetof(struct audit_words, output), 0},
 	{"--format", AUDIT_OPTION_FORMAT, TOOL_TEXT, offsetof(struct audit_words, format), 0},
 	{"-n", AUDIT_OPTION_COUNT, TOOL_TEXT, offsetof(struct audit_words, count), 0},
-	{"--since", AUDIT_OPTION_FILTER, TOOL_TEXT, offsetof(struct audit_words, since), 0},
-	{"--until", AUDIT_OPTION_FILTER, TOOL_TEXT, offsetof(struct audit_words, until), 0},
+	{"--since", AUDIT_OPTION_SINCE | AUDIT_OPTION_FILTER, TOOL_TEXT,
+		offsetof(struct audit_words, since), 0},
+	{"--until", AUDIT_OPTION_UNTIL | AUDIT_OPTION_FILTER, TOOL_TEXT,
+		offsetof(struct audit_words, until), 0},
 	{"--sandbox", AUDIT_OPTION_FILTER, TOOL_TEXT, offsetof(struct audit_words, sandbox), 0},
 	{"--host", AUDIT_OPTION_FILTER, TOOL_TEXT, offsetof(struct audit_words, host), 0},
 	{"--verdict", AUDIT_OPTION_FILTER, TOOL_TEXT, offsetof(struct audit_words, verdict), 0},
@@ -113,7 +117,8 @@ static const struct tool_family family = {
 		"  --signed         with --pub: lines that no signature covers are findings, too\n"
 		"  --from SEQ       look at lines from this number on, and miss none before\n"
 		"  --from TIME, --to TIME\n"
-		"                   only events of this time; TIME is one of\n"
+		"                   only events of this time, its end left out, also written as\n"
+		"                   --since and --until; TIME is one of\n"
 		"                   " AUDIT_TIME_FORMS "\n"
 		"  --before TIME    what ended before is deleted\n"
 		"  -o FILE          where the report or the export goes; - is standard output\n"
@@ -132,7 +137,7 @@ static const struct tool_family family = {
 		"  --profile NAME   in force\n"
 		"  --class WORD     http, network, dns, process, entity or lifecycle\n"
 		"  --since TIME, --until TIME\n"
-		"                   of this time, its end left out\n"
+		"                   of this time, its end left out; also --from and --to\n"
 		"\n"
 		"Exit status: 0 sound, 1 findings (grep: nothing found), 2 unreadable or wrong usage.\n",
 };

@@ -18,8 +18,8 @@ enum audit_option {
 	AUDIT_OPTION_FROM = 8,      /* --from SEQ */
 	AUDIT_OPTION_SIGNED = 16,   /* --signed */
 	AUDIT_OPTION_KEY = 32,      /* --key FILE */
-	AUDIT_OPTION_SINCE = 64,    /* --from TIME */
-	AUDIT_OPTION_UNTIL = 128,   /* --to TIME */
+	AUDIT_OPTION_SINCE = 64,    /* --from TIME, --since */
+	AUDIT_OPTION_UNTIL = 128,   /* --to TIME, --until */
 	AUDIT_OPTION_OUTPUT = 256,  /* -o FILE */
 	AUDIT_OPTION_FILTER = 512,  /* --sandbox, --since, ...: audit_filter.h */
 	AUDIT_OPTION_COUNT = 1024,  /* -n N */

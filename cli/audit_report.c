@@ -26,10 +26,12 @@ static int take_period(const struct audit_words *words, struct report_options *t
 	to->to_ms = UINT64_MAX;
 	if (words->since != NULL &&
 		!audit_time_parse(slice_of(words->since), to->now_ms, &to->from_ms))
-		return audit_usage("--from takes " AUDIT_TIME_FORMS ", not ", words->since);
+		return audit_usage(
+			"--from and --since take " AUDIT_TIME_FORMS ", not ", words->since);
 	if (words->until != NULL &&
 		!audit_time_parse(slice_of(words->until), to->now_ms, &to->to_ms))
-		return audit_usage("--to takes " AUDIT_TIME_FORMS ", not ", words->until);
+		return audit_usage(
+			"--to and --until take " AUDIT_TIME_FORMS ", not ", words->until);
 	if (to->from_ms >= to->to_ms)
 		return audit_usage("--from is not before --to: ", words->until);
 	return 0;

@@ -24,7 +24,7 @@ enum env_format { ENV_SHELL, ENV_JSON, ENV_DOTENV };
 /* A command line, taken apart. */
 struct env_words {
 	enum env_format format;
-	const char *proxy, *ca, *dir, *proxy_env;
+	const char *proxy, *ca, *dir, *upstream_ca, *proxy_env;
 	bool help;
 };
 
@@ -39,7 +39,8 @@ static void print_help(void)
 {
 	(void)puts(
 		"usage: eclusa env [--shell | --json | --dotenv] [--proxy-env on|off]\n"
-		"       eclusa env [--shell | --json | --dotenv] [--proxy URL] [--ca FILE [--dir DIR]]\n"
+		"       eclusa env [--shell | --json | --dotenv] [--proxy URL]\n"
+		"                  [--ca FILE [--dir DIR [--upstream-ca FILE]]]\n"
 		"\n"
 		"Prints the variables that tell clients of the proxy, and of the roots that they are to trust:\n"
 		"those of a sandbox, or those for a proxy that runs alone.\n"
@@ -51,6 +52,7 @@ static void print_help(void)
 		"  --proxy URL         of a proxy that runs alone\n"
 		"  --ca FILE           its certificate, or a bundle of roots with it, in PEM\n"
 		"  --dir DIR           make the files there that clients need: bundle, Java's store, Chromium's database\n"
+		"  --upstream-ca FILE  with roots of FILE in them, as the proxy has them by its option of that name\n"
 		"  --help              this text\n"
 		"\n"
 		"exit 0: printed; 1: it can't be; 2: wrong usage");
@@ -71,7 +73,7 @@ static int take_value(struct env_words *w, const char *name, const char *value)
 		const char *name;
 		const char **where;
 	} values[] = {{"--proxy", &w->proxy}, {"--ca", &w->ca}, {"--dir", &w->dir},
-		{"--proxy-env", &w->proxy_env}};
+		{"--upstream-ca", &w->upstream_ca}, {"--proxy-env", &w->proxy_env}};
 	for (size_t i = 0; i < array_size(values); i++) {
 		if (strcmp(name, values[i].name) != 0)
 			continue;
@@ -109,6 +111,8 @@ static int check_words(const struct env_words *w)
 		return usage("--proxy-env is about a sandbox: leave out --proxy instead", "");
 	if (w->dir != NULL && w->ca == NULL)
 		return usage("--dir needs --ca: ", w->dir);
+	if (w->upstream_ca != NULL && w->dir == NULL)
+		return usage("--upstream-ca needs --dir: ", w->upstream_ca);
 	if (w->proxy != NULL && variables_check_proxy(w->proxy, &why) < 0)
 		return usage("--proxy: ", why.text);
 	return 0;
@@ -237,12 +241,13 @@ static int write_one(
 }
 
 static int write_files(
-	const char *dir, struct slice ca_pem, struct env_files *ret, struct failure *why)
+	const struct env_words *w, struct slice ca_pem, struct env_files *ret, struct failure *why)
 {
+	const char *dir = w->dir;
 	struct trust_files files;
 	auto_free char *database = NULL;
 	trust_files_init(&files);
-	int r = trust_files_begin(&files, NULL, why);
+	int r = trust_files_begin(&files, w->upstream_ca, why);
 	if (r == 0)
 		r = trust_files_finish(&files, ca_pem, why);
 	if (r == 0)
@@ -268,7 +273,7 @@ static int find_files(const struct env_words *w, struct env_files *ret, struct f
 	buf_init(&ca, 2 * TRUST_BUNDLE_MAX);
 	int r = read_authority(w->ca, &ca, why);
 	if (r == 0 && w->dir != NULL) {
-		r = write_files(w->dir, buf_slice(&ca), ret, why);
+		r = write_files(w, buf_slice(&ca), ret, why);
 	} else if (r == 0) {
 		ret->bundle = realpath(w->ca, NULL);
 		r = ret->bundle == NULL ? failure_errno(why, -errno, "--ca %s", w->ca) : 0;

@@ -25,7 +25,7 @@ struct alone_options {
 	bool has_address;
 	bool remote; /* --listen may be reached from other machines */
 	bool watch;
-	const char *policy, *profile;
+	const char *policy, *profile; /* profile NULL: the only one there is */
 	const char *trust[CONFIG_TRUST_MAX];
 	size_t trust_count;
 	const char *ca, *ca_key, *ca_out;

@@ -209,8 +209,6 @@ static int check(const struct alone_options *o)
 		return usage("--listen is missing", "");
 	if (o->policy == NULL)
 		return usage("--policy is missing", "");
-	if (o->profile == NULL)
-		return usage("--profile is missing", "");
 	if ((o->ca == NULL) != (o->ca_key == NULL))
 		return usage("--ca and --ca-key belong together", "");
 	if (o->ca != NULL && o->ca_out != NULL)

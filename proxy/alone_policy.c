@@ -53,6 +53,8 @@ static int fall_back(struct alone *a, struct failure *why)
 			a->options->state_dir);
 		return 0;
 	}
+	if (p->source.profile == NULL) /* nobody knows what everything would be denied as */
+		return first_line(&p->fault, why);
 	p->origin = MESSAGE_POLICY_ABSENT;
 	log_event(LOG_LEVEL_ERROR, "policy-absent",
 		"the copy in %s is %s too: everything is denied", a->options->state_dir,
@@ -81,6 +83,10 @@ int alone_first_policy(struct alone *a, struct failure *why)
 	p->origin = MESSAGE_POLICY_NEWEST;
 	if (r < 0)
 		r = fall_back(a, why);
+	if (r == 0 && p->source.profile == NULL) { /* from here on it is this one */
+		memcpy(p->profile, p->bundle.profile, sizeof(p->profile));
+		p->source.profile = p->profile;
+	}
 	if (r == 0)
 		r = digest_of(buf_slice(&p->bundle.text), p->digest);
 	p->since_ms = clock_wall_ms();
@@ -105,7 +111,7 @@ static struct message_policy message_of(const struct alone *a, enum message_kind
 	struct message_policy m = {.header = {.kind = kind},
 		.origin = MESSAGE_POLICY_NEWEST,
 		.errors = p->fault.errors};
-	(void)snprintf(m.profile, sizeof(m.profile), "%s", a->options->profile);
+	(void)snprintf(m.profile, sizeof(m.profile), "%s", p->source.profile);
 	(void)snprintf(m.text, sizeof(m.text), "%s", p->fault.text); /* of the same size */
 	return m;
 }

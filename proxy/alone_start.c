@@ -226,10 +226,10 @@ static int start_send(struct alone *a, struct start_parts *p, struct failure *wh
 	struct message_listeners listeners = {
 		.header = {.kind = MESSAGE_LISTENERS}, .count = m->workers, .kinds = 1};
 	struct message_sandbox sandbox = {.header = {.kind = MESSAGE_SANDBOX_ADD}};
-	int r = slice_copy(slice_of(a->options->profile), m->profile, sizeof(m->profile));
+	int r = slice_copy(slice_of(a->policy.source.profile), m->profile, sizeof(m->profile));
 	if (r == 0)
-		r = slice_copy(
-			slice_of(a->options->profile), sandbox.profile, sizeof(sandbox.profile));
+		r = slice_copy(slice_of(a->policy.source.profile), sandbox.profile,
+			sizeof(sandbox.profile));
 	if (r < 0)
 		return failure_set(why, r, "the profile's name is too long");
 	memcpy(sandbox.sandbox_id, a->id, sizeof(sandbox.sandbox_id));

@@ -27,6 +27,8 @@ struct alone_client {
 
 struct alone_policy {
 	struct reload_source source;
+	char profile
+		[MESSAGE_NAME_BYTES]; /* where the options name none: the only one of the first policy */
 	struct reload_bundle bundle; /* that is in force */
 	enum message_policy_origin origin;
 	char digest[DIGEST_TEXT_BYTES]; /* of the bundle in force */

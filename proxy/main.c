@@ -11,7 +11,7 @@
 #define NETD_FD     4
 
 static const char usage[] =
-	"usage: eclusa-proxy --listen ADDRESS:PORT --policy PATH --profile NAME [OPTION]...\n"
+	"usage: eclusa-proxy --listen ADDRESS:PORT --policy PATH [--profile NAME] [OPTION]...\n"
 	"\n"
 	"An explicit HTTP proxy that lets pass what a policy allows, for clients that are in no\n"
 	"sandbox of Eclusa. (Without options it is the proxy of a run, which `eclusa run` starts.)\n"
@@ -19,7 +19,7 @@ static const char usage[] =
 	"  --listen ADDRESS:PORT    where clients reach it; port 0: any that is free\n"
 	"  --remote-clients         the address may be one that other machines reach\n"
 	"  --policy PATH            a file of rules, or a folder whose *.allow are taken together\n"
-	"  --profile NAME           the profile that holds for all clients\n"
+	"  --profile NAME           the profile that holds for all clients, if there are several\n"
 	"  --trust FILE             a public key; the policy must be signed by it; again and again\n"
 	"  --watch                  load the policy again when its files change (SIGHUP always does)\n"
 	"  --state-dir DIR          keep the last good policy here, and the socket of\n"

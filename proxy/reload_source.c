@@ -39,7 +39,7 @@ static void fault_of_report(struct reload_fault *f, int code, const struct polic
 }
 
 static int compile(
-	const struct reload_source *s, struct slice bundle, struct reload_fault *ret_fault)
+	const struct reload_source *s, struct reload_bundle *bundle, struct reload_fault *ret_fault)
 {
 	auto_free struct policy_report *report = calloc(1, sizeof(*report));
 	struct policy *policy = NULL;
@@ -47,13 +47,17 @@ static int compile(
 	struct failure why = {0};
 	if (report == NULL)
 		return fault_set(ret_fault, -ENOMEM, 1, "out of memory");
-	int r = policy_compile(bundle, &policy, report);
+	int r = policy_compile(buf_slice(&bundle->text), &policy, report);
 	if (r < 0 && report->errors > 0)
 		fault_of_report(ret_fault, r, report);
 	else if (r < 0)
 		(void)fault_set(ret_fault, r, 1, strerror(-r));
 	if (r == 0)
 		r = policy_profile(policy, s->profile, &profile, &why);
+	if (r == 0 &&
+		slice_copy(slice_of(profile_name(profile)), bundle->profile,
+			sizeof(bundle->profile)) < 0)
+		r = failure_set(&why, -ENAMETOOLONG, "the profile's name is too long");
 	if (why.code != 0)
 		(void)fault_set(ret_fault, r, 1, why.text);
 	policy_free(policy);
@@ -65,8 +69,8 @@ int reload_source_trust(const struct reload_source *s, struct trust *ret, struct
 	return trust_open(s->config, s->trust, s->trust_count, ret, why);
 }
 
-int reload_source_check(const struct reload_source *s, const struct reload_bundle *bundle,
-	struct reload_fault *ret_fault)
+int reload_source_check(
+	const struct reload_source *s, struct reload_bundle *bundle, struct reload_fault *ret_fault)
 {
 	struct trust trust;
 	struct failure why = {0};
@@ -75,7 +79,7 @@ int reload_source_check(const struct reload_source *s, const struct reload_bundl
 		r = failure_set(&why, -EKEYREJECTED, "who signed it is not trusted");
 	if (r < 0)
 		return fault_set(ret_fault, r, 1, why.text);
-	return compile(s, buf_slice(&bundle->text), ret_fault);
+	return compile(s, bundle, ret_fault);
 }
 
 /** What is read again and again: a pipe would be waited for, and a proxy that waits answers no signal. */
@@ -103,7 +107,7 @@ int reload_source_load(
 		r = trust_read_policy(&trust, s->path, &bundle->text, &bundle->signer, &why);
 	if (r < 0)
 		return fault_set(ret_fault, r, 1, why.code != 0 ? why.text : strerror(-r));
-	return compile(s, buf_slice(&bundle->text), ret_fault);
+	return compile(s, bundle, ret_fault);
 }
 
 int reload_source_nothing(const struct reload_source *s, struct reload_bundle *bundle)

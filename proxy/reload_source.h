@@ -10,7 +10,7 @@
 
 struct reload_source {
 	const char *path;
-	const char *profile;
+	const char *profile;      /* NULL: the only one there is */
 	const char *config;       /* TRUST_CONFIG */
 	const char *const *trust; /* files of --trust */
 	size_t trust_count;
@@ -27,6 +27,7 @@ struct reload_fault {
 struct reload_bundle {
 	struct buf text;
 	struct policy_signer signer;
+	char profile[MESSAGE_NAME_BYTES]; /* the one that is used, once it was found good */
 };
 
 /** The keys that are trusted now. @return 0 or negative errno. */
@@ -35,9 +36,9 @@ int reload_source_trust(const struct reload_source *s, struct trust *ret, struct
 int reload_source_load(const struct reload_source *s, struct reload_bundle *bundle,
 	struct reload_fault *ret_fault);
 /** The same judgement of a bundle that is there already, and was verified when it was read: its key has to be trusted still. */
-int reload_source_check(const struct reload_source *s, const struct reload_bundle *bundle,
+int reload_source_check(const struct reload_source *s, struct reload_bundle *bundle,
 	struct reload_fault *ret_fault);
-/** A bundle without a rule, for when there is no policy. @return 0 or negative errno. */
+/** A bundle without a rule, for when there is no policy; the profile has a name. @return 0 or negative errno. */
 int reload_source_nothing(const struct reload_source *s, struct reload_bundle *bundle);
 
 #endif

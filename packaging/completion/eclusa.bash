@@ -66,7 +66,7 @@ _eclusa_policy() { # current word, previous word, tool
 }
 
 _eclusa_audit() { # current word, previous word, tool
-	local options='--help' filters='--sandbox --host --verdict --reason --rule --profile --class --since --until'
+	local options='--help' filters='--sandbox --host --verdict --reason --rule --profile --class --since --until --from --to'
 	case $2 in
 	--audit-dir | --pub | --key | -o) options='' ;;
 	--format)
@@ -93,7 +93,7 @@ _eclusa_audit() { # current word, previous word, tool
 		verify) options+=' --json --audit-dir --pub --signed --from' ;;
 		keygen) options+=' --key' ;;
 		prune) options+=' --before --audit-dir' ;;
-		report) options+=' --audit-dir --from --to -o' ;;
+		report) options+=' --audit-dir --from --to --since --until -o' ;;
 		tail) options+=" -f -n --json --audit-dir $filters" ;;
 		grep) options+=" --json --audit-dir $filters" ;;
 		stats) options+=" -n --json --audit-dir $filters" ;;
@@ -121,7 +121,7 @@ _eclusa_top() { # current word, previous word
 
 _eclusa_env() { # current word, previous word
 	case $2 in
-	--ca)
+	--ca | --upstream-ca)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$1")
 		return
@@ -139,7 +139,7 @@ _eclusa_env() { # current word, previous word
 		return
 		;;
 	esac
-	mapfile -t COMPREPLY < <(compgen -W '--shell --json --dotenv --proxy --ca --dir --proxy-env --help' -- "$1")
+	mapfile -t COMPREPLY < <(compgen -W '--shell --json --dotenv --proxy --ca --dir --upstream-ca --proxy-env --help' -- "$1")
 }
 
 _eclusa() {

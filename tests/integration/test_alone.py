@@ -12,6 +12,7 @@ import pytest
 from lab.alone import PROFILE, Alone, Client, Held, allow, fetch, policy
 from lab.eclusa import program, unfinished
 from lab.events import wait_until
+from lab.world import RESOLVER
 
 RULES = policy(allow("allowed.test:80,443 GET /**"))
 BINARY = os.path.join(os.path.dirname(program()), "eclusa-proxy")
@@ -124,6 +125,32 @@ def test_without_a_policy_it_does_not_start(lab, machine, text, says):
     assert again.end() == 2
     assert any(line and says in line for line in again.errors), again.errors
     assert not os.path.exists(os.path.join(again.state, "policy.last-good"))
+
+
+def test_the_only_profile_needs_no_name(lab, machine, marks):
+    """It stays the one of the first policy; where there are several, or none is known, somebody has to say which."""
+    alone = Alone(lab, machine, RULES)
+    alone.end()
+    words = ["--listen", "127.0.0.1:0", "--policy", alone.policy, "--audit-dir", alone.audit, "--state-dir", alone.state,
+             "--upstream-ca", lab.certificates.ca_file, "--resolver", f"{RESOLVER}:53", "--ca-out", alone.ca]
+    again = Alone(lab, machine, alone.policy, arguments=words)
+    again.ca, again.audit = alone.ca, alone.audit
+    assert fetch(again, "allowed.test", "/unnamed") == 200, "C" + again.report()
+    assert fetch(again, "denied.test", "/unnamed") == 403, "C"
+    again.write_policy("policy 1\n[profile other]\nallow denied.test\n")
+    again.hang_up()
+    again.wait_logged("policy-rejected")
+    assert fetch(again, "allowed.test", "/still") == 200, "C"
+    assert again.end() == 0
+    assert [r.target for r in lab.origin.requests(marks[0])] == ["/unnamed", "/still"], "U"
+    assert {e["policy"]["uid"] for e in again.events("allow.rule") + again.events("deny.default")} == {PROFILE}, "L"
+    again.write_policy(open(alone.policy, encoding="utf-8").read() + f"[profile {PROFILE}]\n")
+    copied = Alone(lab, machine, alone.policy, arguments=words)  # of two profiles it takes none; its copy has one
+    assert copied.end() == 0 and copied.logged("policy-last-good") and copied.logged("other"), copied.errors
+    with open(os.path.join(alone.state, "policy.last-good"), "wb") as file:
+        file.write(b"damaged")
+    last = Alone(lab, machine, alone.policy, arguments=words, ready=False)
+    assert last.output.get(timeout=15) is None and last.end() == 2, last.errors
 
 
 def test_an_empty_profile_starts_and_denies_everything(lab, machine, marks):

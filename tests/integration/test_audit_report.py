@@ -132,10 +132,11 @@ def test_a_time_is_kept_to(log):
     page = report(log.write(), "--from", "2026-11-29T15:00", "--to", "2026-11-29T17:00:00Z")
     assert sorted(row[0] for row in table(page, "h-hosts")) == ["h1.example", "h2.example"]
     assert "2 more are before or after" in page
+    assert report(log.write(), "--since", "2026-11-29T15:00", "--until", "2026-11-29T17:00:00Z").count("2 more are before or after") == 1
 
 
 @pytest.mark.parametrize("args", [("--from", "soon"), ("--from", "2026-02-30"), ("--to", ""), ("--from", "2026-11-29T25:00"), ("--json",), ("word",),
-                                  ("--from", "2026-11-30", "--to", "2026-11-29")])
+                                  ("--from", "2026-11-30", "--to", "2026-11-29"), ("--from", "1h", "--since", "1h")])
 def test_wrong_usage(log, args):
     log.decision("files.example")
     assert report(log.write(), *args, status=2).startswith("eclusa audit: ")

@@ -153,6 +153,7 @@ FILTERS = {
     "--class http --verdict deny": lambda e: e["class_uid"] == 4002 and code(e).startswith("deny."),
     "--since 1h": lambda e: True,
     "--since yesterday --until now": lambda e: True,
+    "--from yesterday --to now": lambda e: True,
     "page-2": lambda e: "page-2" in json.dumps(e),
 }
 NOTHING = ("--verdict observe", "--reason deny.ech", "--host denied.tes", "--host .denied.test", "--host .enied.test", "--rule defaul", "--profile runs",

@@ -85,6 +85,23 @@ def test_files_are_made_for_clients_of_a_proxy_that_runs_alone(lab, tmp_path):
     assert store.stdout.count(b"-----BEGIN CERTIFICATE-----") == bundle.count("-----BEGIN CERTIFICATE-----")
 
 
+def test_roots_of_the_proxy_are_among_those_that_are_made(lab, tmp_path):
+    """A host that is not inspected shows its own certificate, of an authority that only the proxy was told of."""
+    with open(lab.certificates.ca_file, encoding="utf-8") as file:
+        root = file.read()
+    own = tmp_path / "own.pem"
+    own.write_text(subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=proxy",
+                                   "-keyout", "/dev/null"], capture_output=True, text=True, check=True, timeout=30).stdout)
+    words = ("--json", "--ca", str(own), "--dir", str(tmp_path / "made"))
+    for more, there in (((), False), (("--upstream-ca", lab.certificates.ca_file), True)):
+        printed(*words, *more)
+        bundle = (tmp_path / "made" / "ca-bundle.pem").read_text()
+        assert (root.split("-----BEGIN")[1] in bundle) == there and bundle.endswith(own.read_text())
+    store = subprocess.run(["openssl", "pkcs12", "-in", tmp_path / "made" / "java.p12", "-nokeys", "-passin", "pass:", "-nomacver"],
+                           capture_output=True, text=True, check=True, timeout=30).stdout
+    assert store.count("-----BEGIN CERTIFICATE-----") == bundle.count("-----BEGIN CERTIFICATE-----")
+
+
 def test_wrong_words_say_what_is_wrong(lab, tmp_path):
     (tmp_path / "none.pem").write_text("-----BEGIN PRIVATE KEY-----\n")
     with open(lab.certificates.ca_file, encoding="utf-8") as file:
@@ -93,6 +110,8 @@ def test_wrong_words_say_what_is_wrong(lab, tmp_path):
         (("--proxy", "socks5://a:1"), 2, "such as http://"), (("--proxy",), 2, "a value is missing"), (("-x",), 2, "not an option"),
         (("--proxy-env", "yes"), 2, "neither on nor off"), (("--proxy-env", "on", "--proxy", "http://a:1"), 2, "sandbox"),
         (("--ca", "a", "--ca", "b"), 2, "twice"), (("--dir", "a"), 2, "--dir needs --ca"),
+        (("--ca", "a", "--upstream-ca", "b"), 2, "--upstream-ca needs --dir"),
+        (("--ca", str(tmp_path / "good.pem"), "--dir", str(tmp_path / "to"), "--upstream-ca", str(tmp_path / "absent")), 1, "absent"),
         (("--ca", str(tmp_path / "good.pem"), "--dir", "/proc/none"), 1, "--dir"), (("--ca", str(tmp_path / "absent")), 1, "No such file"),
         (("--ca", str(tmp_path / "none.pem")), 1, "no certificate"),
     ]:

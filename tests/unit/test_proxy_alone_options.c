@@ -55,7 +55,7 @@ static const struct {
 	{{"--listen", "127.0.0.1:1", NEEDED, "--audit-decisions", "63"}, -EINVAL, 0},
 	{{"--listen", "127.0.0.1:1", NEEDED, "--audit-decisions", "32769"}, -EINVAL, 0},
 	{{"--listen", "127.0.0.1:1", NEEDED, "--audit-decisions", "many"}, -EINVAL, 0},
-	{{"--listen", "127.0.0.1:1", "--policy", "p"}, -EINVAL, 0},
+	{{"--listen", "127.0.0.1:1", "--policy", "p"}, 0, 1},
 	{{"--listen", "127.0.0.1:1", "--profile", "p"}, -EINVAL, 0},
 	{{"--listen", "127.0.0.1:1", NEEDED, "--policy", "q"}, -EINVAL, 0},
 	{{"--listen", "127.0.0.1:1", NEEDED, "--ca", "c"}, -EINVAL, 0},
