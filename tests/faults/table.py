@@ -10,7 +10,7 @@ SIGNALS = [s for s in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24
 # what is put beside the program: name -> (bytes, mode)
 INPUTS = {"plain": (b"text\n", 0o644), "garbage": (b"\x7fELF\x00garbage" * 9, 0o755), "empty": (b"", 0o755),
           "lost": (b"#!/no/such/interpreter\n", 0o755), "script": (b"#!/bin/sh\nexit 12\n", 0o755), "text": (b"exit 13\n", 0o755)}
-SOON, ROOM = ["--timeout", "200ms"], ["--timeout", "30s"]
+SOON, ROOM = ["--timeout", "200ms"], ["--timeout", "120s"]
 
 
 class Case:
@@ -117,7 +117,7 @@ def pids():
 
 
 def processor():
-    options = ["--timeout", "60s", "--cpu-time", "60ms", "--cpus", "2"]
+    options = ["--timeout", "120s", "--cpu-time", "60ms", "--cpus", "2"]
     spins = ("spin", "spin-calls", "spin-yield", "spin-numbers", "spin-memory", "spin-files", "spin-forks", "spin-forgotten", "spin-nice",
              "spin-signals", "spin-short", "burn 5000")
     cases = [Case(program, "cpu", None, options, least_ms=60) for program in spins]
@@ -183,7 +183,7 @@ def disk():
 
 def without_groups():
     """What limits of each process, and looking at all of them, are told as."""
-    small, soon = [*ROOM, "--memory", "64M"], ["--timeout", "60s", "--cpu-time", "300ms"]
+    small, soon = [*ROOM, "--memory", "64M"], ["--timeout", "120s", "--cpu-time", "300ms"]
     cases = [Case(program, "exit", 9, small, user=True, decided_by=9) for program in
              ("malloc", "calloc", "brk", "private", "child malloc", "zero")]
     return cases + [Case(program, "cpu", None, soon, user=True, least_ms=300) for program in

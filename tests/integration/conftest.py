@@ -15,6 +15,11 @@ from lab.passing import echo_servers  # noqa: E402
 from lab.world import Lab  # noqa: E402
 
 
+def pytest_configure(config):
+    """What goes wrong in a server of the lab is a failure of the test beside it."""
+    config.addinivalue_line("filterwarnings", "error::pytest.PytestUnhandledThreadExceptionWarning")
+
+
 @pytest.fixture(scope="module")
 def lab(request):
     """One laboratory a module."""

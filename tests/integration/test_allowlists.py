@@ -15,7 +15,7 @@ NAMES = ["brazil-finance", "common/deny-always", "github-download", "huggingface
 
 
 def policy(*words):
-    return subprocess.run([program(), "policy", *map(str, words)], capture_output=True, text=True, timeout=30)
+    return subprocess.run([program(), "policy", *map(str, words)], capture_output=True, text=True, timeout=60)
 
 
 def test_there_are_the_promised_ones():

@@ -13,8 +13,8 @@ import tempfile
 
 import pytest
 
-from lab.eclusa import Launch, network_args, program, read_audit, run_eclusa
-from lab.events import wait_until
+from lab.eclusa import Launch, is_released, network_args, program, read_audit, run_eclusa
+from lab.events import DEADLINE, wait_until
 from lab.world import ORIGIN
 
 PROGRAM = """
@@ -274,7 +274,8 @@ def test_a_killed_run_continues_its_chain(lab, who):
     assert (status, said["unfinished"], said["findings"]) == (0, 1, [])
     (name,) = logs(audit)
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=20)
+    process.communicate(timeout=DEADLINE)
+    wait_until(lambda: is_released(audit), "its recorder is gone, which may have had something to write")
     with open(os.path.join(audit, name), "ab") as file:
         file.write(b'{"class_uid":4002,"class_name":"HTTP')  # torn, as by a crash of the machine
 

@@ -8,7 +8,7 @@ import tempfile
 import threading
 
 from lab.eclusa import Launch, network_args, program, read_audit
-from lab.events import wait_until
+from lab.events import DEADLINE, wait_until
 from lab.world import ORIGIN
 
 # Asks again and again, until it was served, then refused, then served again. Each answer is a line.
@@ -37,8 +37,15 @@ class Streams:
 
     def __init__(self, process):
         self.out, self.err = [], []
-        for stream, lines in ((process.stdout, self.out), (process.stderr, self.err)):
-            threading.Thread(target=self.read, args=(stream, lines), daemon=True).start()
+        self.readers = [threading.Thread(target=self.read, args=ends, daemon=True)
+                        for ends in ((process.stdout, self.out), (process.stderr, self.err))]
+        for reader in self.readers:
+            reader.start()
+
+    def join(self):
+        """Until the last one was read."""
+        for reader in self.readers:
+            reader.join(DEADLINE)
 
     @staticmethod
     def read(stream, lines):
@@ -77,8 +84,8 @@ def test_I04_a_full_disk_denies_until_there_is_room_again(lab, who):
     wait_until(lambda: any("audit-not-writable" in line for line in said.err), "the alarm")
     assert len(lab.origin.requests(mark)) == passed, "U: nothing passes while nothing can be recorded"
     os.unlink(f"{inside}/filler")
-    assert process.wait(60) == 0, (said.out, said.err)
-    wait_until(lambda: any("audit-writable-again" in line for line in said.err), "the end of the alarm")
+    assert process.wait(100) == 0, (said.out, said.err)
+    said.join()
     assert [line.split()[0] for line in said.out] == ["200", "503", "200"], said.out
     alarms = [line for line in said.err if line.startswith("eclusa-proxy: ")]
     assert [("not-writable" in a, "writable-again" in a) for a in alarms] == [(True, False), (False, True)], alarms

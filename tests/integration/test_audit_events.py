@@ -8,7 +8,7 @@ import signal
 import tempfile
 
 from lab.eclusa import Launch, network_args, read_audit, run_eclusa
-from lab.events import wait_until
+from lab.events import DEADLINE, wait_until
 from lab.world import ORIGIN
 
 QUERY = "secret=hunter2SECRETvalue"
@@ -16,7 +16,7 @@ PROGRAM = f"""
 import os, socket, urllib.request
 urllib.request.urlopen("https://allowed.test/v1/x?{QUERY}").read()
 with socket.socket() as sock:
-    sock.settimeout(2)
+    sock.settimeout(20)
     sock.connect_ex(("192.168.50.1", 443))
 os.mkdir("/out/d")
 for n in range(40):
@@ -71,7 +71,7 @@ def test_a_killed_run_gets_an_end_at_the_next_start(lab, who):
     process = launch.popen()
     wait_until(lambda: by_code(read_audit(audit), "sandbox.start"), "the start is on record")
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=20)
+    process.communicate(timeout=DEADLINE)
     (start,) = by_code(read_audit(audit), "sandbox.start")
 
     def of_killed():

@@ -12,7 +12,7 @@ import pytest
 
 from lab.census import descendants, processes
 from lab.eclusa import Launch, network_args, program, read_audit, run_eclusa, unfinished
-from lab.events import wait_until
+from lab.events import DEADLINE, wait_until
 from lab.world import ORIGIN
 
 KILLS = int(os.environ.get("ECLUSA_AUDIT_KILLS", "50"))
@@ -63,7 +63,7 @@ def test_no_request_that_the_origin_saw_is_missing(lab, number):
     audit = tempfile.mkdtemp(prefix="audit-kills-", dir=lab.folder)
     mark = lab.origin.connections.mark()
     rules = network_args(lab, audit, [f"allowed.test GET /** addr={ORIGIN}/32"])
-    process = Launch(lab, ["run", "--json", *rules, "--timeout", "60s", "--cpu-time", "60s", "--", "/usr/bin/python3", "-c", PROGRAM, name],
+    process = Launch(lab, ["run", "--json", *rules, "--timeout", "300s", "--cpu-time", "300s", "--", "/usr/bin/python3", "-c", PROGRAM, name],
                      audit_dir=audit).popen()
     for kills in range(A_RUN):
         seen = len(lab.origin.requests(mark))
@@ -71,7 +71,7 @@ def test_no_request_that_the_origin_saw_is_missing(lab, number):
         wait_until(lambda s=seen, m=more: len(lab.origin.requests(mark)) >= s + m or process.poll() is not None, "load")
         last = kills == A_RUN - 1
         assert kill(process, "eclusa-super" if last else choice.choice(("eclusa-worker", "eclusa-recorder")), choice), "the run goes on"
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=DEADLINE)
     assert process.returncode == 125, (stdout[-2000:], stderr[-2000:])
     again = run_eclusa(lab, [], ["/bin/true"], policy=False, audit_dir=audit)
     assert again.status == 0 and not unfinished(audit), again.report()

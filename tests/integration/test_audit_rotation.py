@@ -112,7 +112,7 @@ def test_the_log_goes_on_in_another_file_at_its_age(lab, machine):
                                          (["--audit-segment-age", "1ms"], "from 1s"), (["--audit-segment-age", "soon"], "from 1s")])
 def test_a_size_or_an_age_that_is_none_is_refused(lab, machine, words, says):
     alone = Alone(lab, machine, RULES, *words, ready=False)
-    assert alone.output.get(timeout=15) is None and alone.end() == 125
+    assert alone.output.get(timeout=60) is None and alone.end() == 125
     assert any(line and says in line for line in alone.errors), alone.errors
 
 
@@ -130,7 +130,7 @@ def test_whoever_is_killed_on_the_way_leaves_one_chain(lab, machine, point):
     alone = Alone(lab, machine, RULES, env={"ECLUSA_FAULT": point})
     assert fetch(alone, "allowed.test", "/before") == 200
     alone.hang_up()
-    assert alone.process.wait(timeout=20) == 1
+    assert alone.process.wait(timeout=60) == 1
     assert alone.end() == 1
     wait_until(lambda: started_again(alone), "the killed service is completed")
     said = verify(alone)

@@ -27,7 +27,7 @@ def curl(url, *more, data=None):
 
 def get(url):
     try:
-        with urllib.request.urlopen(url, timeout=30) as answer:
+        with urllib.request.urlopen(url, timeout=60) as answer:
             return {"status": answer.status, "body": answer.read()[:2000].decode("latin-1")}
     except urllib.error.HTTPError as error:
         return {"status": error.code, "retry": error.headers.get("Retry-After"), "body": error.read().decode("latin-1")}
@@ -36,7 +36,7 @@ def get(url):
 
 def plain(head, body=b""):
     proxy = urllib.parse.urlsplit(os.environ["http_proxy"])
-    sock = socket.create_connection((proxy.hostname, proxy.port), timeout=30)
+    sock = socket.create_connection((proxy.hostname, proxy.port), timeout=60)
     sock.sendall(head.replace("\\n", "\\r\\n").encode() + body)
     return sock
 
@@ -71,7 +71,7 @@ def origin(lab):
 
     def both(_request, connection):
         for _ in range(2):
-            waiting.acquire(timeout=30)
+            waiting.acquire(timeout=60)
         connection.send(answer("200 OK", b"both"))
 
     def hints(_request, connection):
@@ -94,10 +94,10 @@ def spend(origin, who):
 
     def spend(attributes, program, target=f"{HOST}:80,443 GET,HEAD,POST,PUT /**"):
         rules = [f"allow {target} addr={ORIGIN}/32 id=budget {attributes}" if attributes is not None else target,
-                 f"allow {OTHER}:443 GET /** addr={ORIGIN}/32 id=free"]
+                 f"allow {OTHER}:80,443 GET /** addr={ORIGIN}/32 id=free"]
         policy = origin.write("budget.allow", "\n".join(["policy 1", "[profile budget]", *rules]) + "\n")
         mark = origin.origin.connections.mark()
-        run = run_eclusa(origin, ["--timeout", "60s", "--output-limit", "8M"],
+        run = run_eclusa(origin, ["--timeout", "120s", "--output-limit", "8M"],
                          ["/usr/bin/python3", "-c", PRELUDE + program], policy=policy, user=who)
         return run, [c for c in origin.origin.connections.since(mark) if any(r.host == HOST for r in c.requests)]
 
@@ -123,10 +123,10 @@ print(json.dumps(curl("https://{HOST}/up", "-T", "-", "-H", "Expect:", data=b"u"
     assert denial["budget"]["limit"] == "up" and denial["budget"]["allowed"] == 300 << 10, f"C: {denial}"
     assert "up=" in denial["hint"], f"C: {denial}"
     (connection,) = connections
-    assert 200 << 10 < len(connection.plain) <= 300 << 10, f"U: {len(connection.plain)}"
+    assert len(connection.plain) <= 300 << 10, f"U: {len(connection.plain)}"  # what was on its way is lost to the reset
     assert not connection.plain.endswith(b"0\r\n\r\n") and connection.requests[0].body == b"", "U: it looks complete"
     (event,) = denials(run, "deny.budget")
-    assert traffic(event)["bytes_out"] <= 300 << 10 and traffic(event)["bytes_out"] >= len(connection.plain), f"L: {event}"
+    assert 200 << 10 < traffic(event)["bytes_out"] <= 300 << 10 and traffic(event)["bytes_out"] >= len(connection.plain), f"L: {event}"
     assert event["action_id"] == 2, f"L: {event}"
 
 
@@ -190,7 +190,7 @@ def test_queries_carry_no_more_than_the_default_budget(spend):
     run, connections = spend("", f"""
 import requests
 session = requests.Session()
-seen = [session.get("https://{HOST}/q?" + "x" * 7000, timeout=30) for _ in range(170)]
+seen = [session.get("https://{HOST}/q?" + "x" * 7000, timeout=60) for _ in range(170)]
 print(json.dumps([[one.status_code for one in seen], seen[-1].text, get("https://{OTHER}/")]))
 """)
     statuses, last, other = run.json()
@@ -209,7 +209,7 @@ def test_a_cut_download_never_looks_complete(spend):
 import requests
 seen = [curl("https://{HOST}/chunks")]
 try:
-    seen.append({{"raised": "", "length": len(requests.get("https://{HOST}/chunks", timeout=30).content)}})
+    seen.append({{"raised": "", "length": len(requests.get("https://{HOST}/chunks", timeout=60).content)}})
 except requests.exceptions.RequestException as error:
     seen.append({{"raised": type(error).__name__}})
 seen.append(drain(plain("GET http://{HOST}/chunks HTTP/1.1\\nHost: {HOST}\\n\\n")))
@@ -239,7 +239,7 @@ def test_a_download_by_requests_raises(spend):
     run, _ = spend("down=600k", f"""
 import requests
 try:
-    print(json.dumps(len(requests.get("https://{HOST}/chunks", timeout=30).content)))
+    print(json.dumps(len(requests.get("https://{HOST}/chunks", timeout=60).content)))
 except requests.exceptions.RequestException as error:
     print(json.dumps(type(error).__name__))
 """)
@@ -289,20 +289,22 @@ print(json.dumps([get("https://{HOST}/%d" % i)["status"] for i in range(2)]))
 
 
 def test_a_window_begins_anew(spend):
+    """Three are asked for at one moment, again and again: two pass, until the next window."""
     run, _ = spend("requests=2 window=700ms", f"""
 import time
-begin = time.monotonic()
-seen, passed = [], 0
-while passed < 5 and time.monotonic() - begin < 20:
-    one = get("https://{HOST}/")
-    passed += one["status"] == 200
-    seen.append(one)
-print(json.dumps([passed, time.monotonic() - begin, [one for one in seen if one["status"] != 200][:1], {{one["status"] for one in seen}} == {{200, 403}}]))
+begin, seen = time.monotonic(), []
+while sum(one.startswith("HTTP/1.1 200") for one in seen) < 5:
+    three = [plain("") for _ in range(3)]
+    for sock in three:
+        sock.sendall(b"GET http://{HOST}/ HTTP/1.1\\r\\nHost: {HOST}\\r\\nConnection: close\\r\\n\\r\\n")
+    seen += [drain(sock)["text"] for sock in three]
+print(json.dumps([time.monotonic() - begin, sorted({{one[9:12] for one in seen}}), [one for one in seen if one.startswith("HTTP/1.1 403")][:1]]))
 """)
-    passed, seconds, refused, only = run.json()
-    assert passed == 5 and seconds >= 1.4 and only, f"C: {run.output}"
-    budget = json.loads(refused[0]["body"])["budget"]
-    assert budget["window_ms"] == 700 and 0 < budget["resets_in_ms"] <= 700 and refused[0]["retry"] == "1", f"C: {refused}"
+    seconds, statuses, refused = run.json()
+    assert seconds >= 1.4 and statuses == ["200", "403"], f"C: {run.output}"
+    head, body = refused[0].split("\r\n\r\n")
+    budget = json.loads(body)["budget"]
+    assert budget["window_ms"] == 700 and 0 < budget["resets_in_ms"] <= 700 and "Retry-After: 1" in head.split("\r\n"), f"C: {refused}"
     assert denials(run, "deny.budget"), f"L: {run.report()}"
 
 
@@ -312,19 +314,24 @@ import threading
 seen = {{}}
 def use(name):
     seen[name] = get("https://{HOST}/wait")
+def ask(sock, host, path): # at once, on a connection that stands already
+    sock.sendall(f"GET http://{{host}}{{path}} HTTP/1.1\\r\\nHost: {{host}}\\r\\nConnection: close\\r\\n\\r\\n".encode())
+    return drain(sock)["text"]
+both, third = plain(""), plain("")
 held = [threading.Thread(target=use, args=(name,)) for name in ("one", "two")]
 for thread in held:
     thread.start()
-get("https://{OTHER}/both") # are in flight
-third = get("https://{HOST}/third")
+ask(both, "{OTHER}", "/both") # are in flight
+third = ask(third, "{HOST}", "/third")
 for thread in held:
     thread.join()
 print(json.dumps([third, seen["one"], seen["two"], get("https://{HOST}/after")]))
 """)
     third, one, two, after = run.json()
-    assert third["status"] == 503 and json.loads(third["body"])["budget"]["limit"] == "conns", f"C: {third}"
+    assert third.startswith("HTTP/1.1 503 ") and json.loads(third.split("\r\n\r\n")[1])["budget"]["limit"] == "conns", f"C: {third}"
     assert one["status"] == two["status"] == 504, f"C: {one} {two}"
-    assert json.loads(one["body"])["budget"] == {"limit": "time", "allowed": 2000, "used": pytest.approx(2000, abs=900)}, f"C: {one}"
+    budget = json.loads(one["body"])["budget"]
+    assert budget["used"] >= 2000 and {**budget, "used": 0} == {"limit": "time", "allowed": 2000, "used": 0}, f"C: {one}"
     assert after["status"] == 200, f"C: their slots are free: {after}"
     assert len(denials(run, "deny.limit")) == 3, f"L: {run.report()}"
 

@@ -209,8 +209,15 @@ UPSTREAM = {
 
 @pytest.fixture(scope="module")
 def refused(lab, world, who):
-    visits = [captured(name, *case[:2], *case[2]) for name, case in REFUSED.items()]
-    return Batch(lab, visits, policy=lab.capture, user=who, env={"ECLUSA_LIMITS": "header_ms=1000"})
+    visits = [captured(name, *case[:2], *case[2]) for name, case in REFUSED.items() if name != "silence"]
+    return Batch(lab, visits, policy=lab.capture, user=who)
+
+
+@pytest.fixture(scope="module")
+def silent(lab, world, who):
+    """Apart from those who speak, and may be late on a busy machine."""
+    return Batch(lab, [captured("silence", *REFUSED["silence"][:2], *REFUSED["silence"][2])], policy=lab.capture, user=who,
+                 env={"ECLUSA_LIMITS": "header_ms=200"})
 
 
 @pytest.fixture(scope="module")
@@ -230,8 +237,9 @@ def assert_told(batch, case, how):
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused_is_told_in_the_clients_own_words(refused, case):
+def test_what_is_refused_is_told_in_the_clients_own_words(refused, silent, case):
     host, _, _, reason, how = REFUSED[case]
+    refused = silent if case == "silence" else refused
     assert_told(refused, case, how)
     event = refused.assert_denied_once(case, {reason}, total=len(refused.events(case)))
     assert event["unmapped"]["eclusa"]["intercept"] == "transparent", "L"
@@ -251,9 +259,10 @@ def test_no_rule_is_proposed_for_an_address_that_stands_for_nothing(refused, cas
     assert "stands for no name" in event["status_detail"] and "allow" not in event["unmapped"]["eclusa"], "L" + refused.explain(case)
 
 
-def test_nothing_of_what_was_refused_left(refused):
-    refused.assert_no_question()
-    refused.assert_no_connection()
+def test_nothing_of_what_was_refused_left(refused, silent):
+    for batch in (refused, silent):
+        batch.assert_no_question()
+        batch.assert_no_connection()
 
 
 @pytest.mark.parametrize("case", CUT)
@@ -276,15 +285,17 @@ FLOOD = """
 import errno, json, socket
 place = socket.getaddrinfo("allowed.test", 443, proto=socket.IPPROTO_TCP)[0][4]
 def refused():
-    with socket.socket() as sock:
-        return sock.connect_ex(place) == errno.ECONNREFUSED
-print(json.dumps([place, any(refused() for _ in range(200_000))]))
+    with socket.socket() as sock: # its answer is not waited for: more than the limit have to be asked for in a second, whatever else runs
+        sock.setblocking(False)
+        sock.connect_ex(place)
+        return sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED
+print(json.dumps([place, any(refused() for _ in range(2_000_000))]))
 """
 
 
 def test_connections_beyond_those_of_a_second_are_told_as_that(lab, world):
     """Not as ones to a private address, which the name's address here looks like, nor as ones past the proxy."""
-    run = run_eclusa(lab, ["--timeout", "60s", "--cpu-time", "60s"], ["/usr/bin/python3", "-c", FLOOD], policy=lab.capture)
+    run = run_eclusa(lab, ["--timeout", "150s", "--cpu-time", "150s"], ["/usr/bin/python3", "-c", FLOOD], policy=lab.capture)
     place, refused = run.json()
     assert refused, "C"
     denied = [e for e in run.events if e.get("action_id") == 2]

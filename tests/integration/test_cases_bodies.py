@@ -270,7 +270,7 @@ def answers(world, who):
         over = threading.Event()
         world.origin.on(f"/C17-idle/{door}", sends_twice(MORE_THAN_ONE["C17-behind-a-body"], over))
         world.origin.on(f"/over/{door}", lambda _request, connection, over=over: connection.send(
-            answer("200 OK" if over.wait(20) else "500 Not Ended")))
+            answer("200 OK" if over.wait(60) else "500 Not Ended")))
         for case, text in CUT.items():
             world.origin.on(f"/{case}/{door}", sends_and_ends(text))
         world.origin.on(f"/C18-response/{door}", RESPONSE_HOP)

@@ -61,7 +61,7 @@ def plain_get(host, target="/", method="GET"):
 
 def explain(policy, method, url):
     ran = subprocess.run([program(), "policy", "explain", "--json", "--policy", policy, "--", "parity", method, url],
-                         capture_output=True, timeout=30)
+                         capture_output=True, timeout=60)
     assert ran.returncode in (0, 1), ran.stderr
     said = json.loads(ran.stdout)
     assert ran.returncode == (0 if said["verdict"] == "allow" else 1)
@@ -309,7 +309,7 @@ def test_hostile_text_is_refused_with_its_place_by_every_reader(tmp_path, case):
     path = tmp_path / "x.allow"
     path.write_bytes(LINES_BEFORE + HOSTILE_LINES[case])
     for words, status in readers(str(path)):
-        ran = subprocess.run(words, capture_output=True, timeout=30, cwd=tmp_path)
+        ran = subprocess.run(words, capture_output=True, timeout=60, cwd=tmp_path)
         said = (ran.stdout + ran.stderr).decode("utf-8", "replace")
         assert ran.returncode == status, (words, said)
         assert f"{path}:4:" in said and ": error: " in said, (words, said)
@@ -352,7 +352,7 @@ def test_hostile_files_are_refused_by_name_in_bounded_memory(tmp_path, case):
     files_of_folder(tmp_path, files)
     for words in (["policy", "show", str(tmp_path / policy_name)], ["run", "--policy", str(tmp_path / policy_name), "--", "true"]):
         ran = subprocess.run(["bash", "-c", 'ulimit -v 1000000; exec "$@"', "-", program(), *words], capture_output=True, text=True,
-                             timeout=30, cwd=tmp_path)
+                             timeout=60, cwd=tmp_path)
         assert ran.returncode == (2 if words[0] == "policy" else 125), ran.stderr
         assert named in ran.stderr and ran.stdout == "", ran.stderr
 
@@ -384,7 +384,7 @@ def test_nothing_is_started_under_a_part_of_a_policy(lab, case):
 
 @pytest.mark.parametrize("entry", A06)
 def test_A06_on_the_command_line(entry):
-    ran = subprocess.run([program(), "run", "--allow", entry, "--", "/bin/echo", MARK], capture_output=True, text=True, timeout=30)
+    ran = subprocess.run([program(), "run", "--allow", entry, "--", "/bin/echo", MARK], capture_output=True, text=True, timeout=60)
     assert ran.returncode == 125 and ran.stdout == "", ran.stderr
     assert "--allow:1:" in ran.stderr
 

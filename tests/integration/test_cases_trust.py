@@ -72,7 +72,7 @@ def test_e01_clients_with_an_empty_environment_trust_the_distributions_file(serv
 
 
 def test_e01_the_table_of_variables_is_the_documented_one():
-    shown = json.loads(subprocess.run([program(), "env", "--json"], capture_output=True, check=True, timeout=30).stdout)
+    shown = json.loads(subprocess.run([program(), "env", "--json"], capture_output=True, check=True, timeout=60).stdout)
     with open(os.path.join(ROOT, "docs", "clients.md"), encoding="utf-8") as file:
         page = file.read()
     rows = re.search(r"\| variable \|.*?\n\n", page, re.S).group(0)

@@ -8,9 +8,18 @@ import os
 import pytest
 
 from lab.box import PYTHON
+from lab.census import descendants
 from lab.events import wait_until
 
 GROUPS = "/sys/fs/cgroup"
+
+
+def members(path):
+    try:
+        with open(f"{path}/cgroup.procs", encoding="ascii") as file:
+            return set(map(int, file.read().split()))
+    except OSError:  # it is gone
+        return set()
 
 
 def has_groups():
@@ -43,9 +52,9 @@ def test_the_rung_is_told_and_the_program_is_on_it(root_box):
     process = root_box.popen("--", "sleep", "60")
     try:
         def group():
-            found = [path for path in glob.glob(f"{GROUPS}/**/eclusa-sb-*", recursive=True)
-                     if f"\n{process.pid}\n" not in open(f"{path}/cgroup.procs", encoding="ascii").read()]
-            return [path for path in found if len(open(f"{path}/cgroup.procs", encoding="ascii").read().split()) >= 2]
+            """With the sandbox's first process and the program in it. Groups of other runs come and go."""
+            return [path for path in glob.glob(f"{GROUPS}/**/eclusa-sb-*", recursive=True)
+                    if len(members(path) & set(descendants(process.pid))) >= 2]
         where = wait_until(group, "the sandbox is in its group")
     finally:
         process.kill()

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from lab.alone import PROFILE, Alone, Client, allow, fetch, policy
-from lab.events import wait_until
+from lab.events import DEADLINE, wait_until
 from lab.exchanges import END, SHUT, captured, exchange, response, send, socks, tls
 from lab.oracles import Batch
 from lab.raw_server import RawServers
@@ -69,7 +69,7 @@ def test_nothing_leaves_while_the_recorder_dies_before_the_disk_has_it(lab, mach
     alone = Alone(lab, machine, STRICT, env={"ECLUSA_FAULT": "recorder-before-commit"})
     with Client(alone) as client:
         client.send("CONNECT allowed.test:443 HTTP/1.1\r\nHost: allowed.test:443\r\n\r\n")
-        assert alone.process.wait(timeout=20) == 1, alone.report()
+        assert alone.process.wait(timeout=DEADLINE) == 1, alone.report()
     assert left() == (0, 0), "U"
     alone.end()
     assert alone.events("allow.rule"), "L"
@@ -78,9 +78,7 @@ def test_nothing_leaves_while_the_recorder_dies_before_the_disk_has_it(lab, mach
 def test_what_is_not_on_the_disk_in_time_is_refused(lab, machine, left):
     alone = Alone(lab, machine, STRICT, env={"ECLUSA_LIMITS": "commit_ms=200"})
     recorder = wait_until(lambda: alone.child("eclusa-recorder"), "recorder")
-    with Client(alone) as client:
-        client.tunnel("allowed.test")
-        assert client.get("allowed.test", "/first")[0] == 200
+    with wait_until(lambda: tunnel_that_was_asked(alone), "a decision that is on the disk in time") as client:
         before = left()
         seen = len(lab.origin.requests(0))
         os.kill(recorder, signal.SIGSTOP)
@@ -90,9 +88,18 @@ def test_what_is_not_on_the_disk_in_time_is_refused(lab, machine, left):
     assert fetch(alone, "allowed.test", "/later") == 503, "C"
     assert left() == before and len(lab.origin.requests(0)) == seen, "U"
     os.kill(recorder, signal.SIGCONT)
-    assert fetch(alone, "allowed.test", "/again") == 200
+    wait_until(lambda: fetch(alone, "allowed.test", "/again") == 200, "it goes on")
     assert alone.end() == 0, alone.report()
     assert len(alone.events("deny.audit-full", "/late")) == 1, "L"
+
+
+def tunnel_that_was_asked(alone):
+    """None where the disk of a busy machine takes longer than the limit."""
+    client = Client(alone)
+    if client.tunnel("allowed.test") is client and client.get("allowed.test", "/first")[0] == 200:
+        return client
+    client.sock.close()
+    return None
 
 
 def test_each_request_in_a_tunnel_has_its_own(lab, machine, who):
@@ -120,7 +127,7 @@ def test_a_profile_may_be_made_strict_while_it_runs(lab, machine):
 
 
 def test_I03_what_lasts_or_is_large_is_visible_before_it_ends(lab, machine, who):
-    alone = Alone(lab, machine, PLAIN, user=who, env={"ECLUSA_LIMITS": "open_ms=200,open_bytes=100000"})
+    alone = Alone(lab, machine, PLAIN, user=who, env={"ECLUSA_LIMITS": "open_ms=1500,open_bytes=100000"})
     with Client(alone) as client:
         client.tunnel("allowed.test")
         assert client.get("allowed.test", "/short")[0] == 200
@@ -201,15 +208,17 @@ def test_each_door_has_its_decision_on_the_disk_first(strict, case, door):
     assert events.index(first[0]) == 0 and all(e["unmapped"]["eclusa"]["intercept"] == door for e in events), "L"
 
 
+@pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("mode", ["strict", "plain"])
-def test_nothing_leaves_by_any_door_while_the_disk_has_no_decision(lab, doors, left, mode):
+def test_nothing_leaves_by_any_door_while_the_disk_has_no_decision(lab, doors, left, mode, door):
     """The recorder dies each time that a decision is waited for, until the run is given up. The twin does not wait: all of it leaves."""
     before = len(doors)
-    batch = Batch(lab, list(visits()), policy=lab.doors[mode], env={"ECLUSA_FAULT": "recorder-before-commit"})
+    knocks = [visit for visit in visits() if visit["id"].endswith(door)]
+    batch = Batch(lab, knocks, policy=lab.doors[mode], env={"ECLUSA_FAULT": "recorder-before-commit"})
     if mode == "plain":
-        assert batch.run.status == 0 and len(doors) == before + 2 and left()[0] >= 4, batch.run.report()
+        assert batch.run.status == 0 and len(doors) == before + 1 and left()[0] >= 2, batch.run.report()
         return
     assert batch.run.status != 0 and batch.run.result["verdict"] == "supervisor", "C" + batch.run.report()
     assert left() == (0, 0) and len(doors) == before, "U: not even a question for a name" + batch.run.report()
     decided = {e["unmapped"]["eclusa"]["intercept"] for e in batch.run.events if str(e.get("status_code")).startswith("allow.") and "unmapped" in e}
-    assert set(DOORS) <= decided, "L" + batch.run.report()
+    assert door in decided, "L" + batch.run.report()

@@ -28,5 +28,5 @@ def test_a_narrower_policy_beside_does_not_narrow_this_one(lab):
         assert (run.status, run.output) == (0, "200\n"), run.report()
     finally:
         other.stdin.close()
-        assert other.wait(timeout=20) == 0, other.stderr.read()
+        assert other.wait(timeout=60) == 0, other.stderr.read()
     lab.canary.assert_silent()

@@ -15,7 +15,7 @@ PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 
 def env(*words):
-    return subprocess.run([program(), "env", *words], capture_output=True, text=True, timeout=30)
+    return subprocess.run([program(), "env", *words], capture_output=True, text=True, timeout=60)
 
 
 def printed(*words):
@@ -45,7 +45,7 @@ def test_a_shell_reads_every_value_as_it_is(tmp_path):
     (odd / "ca.pem").write_text(PEM)
     words = ("--proxy", "http://[::1]:8080", "--ca", str(odd / "ca.pem"))
     shown = subprocess.run(["/bin/sh", "-c", 'eval "$1" && exec env -0', "sh", printed("--shell", *words)], env={},
-                           stdout=subprocess.PIPE, check=True, timeout=30).stdout.decode()
+                           stdout=subprocess.PIPE, check=True, timeout=60).stdout.decode()
     read = dict(item.split("=", 1) for item in shown.split("\0") if item)
     wanted = json.loads(printed("--json", *words))
     assert {name: read.get(name) for name in wanted} == wanted and wanted["CURL_CA_BUNDLE"] == str(odd / "ca.pem")
@@ -81,7 +81,7 @@ def test_files_are_made_for_clients_of_a_proxy_that_runs_alone(lab, tmp_path):
     assert database.execute("select a11 from nssPublic where a11 is not null").fetchone()[0] == ssl.PEM_cert_to_DER_cert(
         "-----BEGIN" + authority.split("-----BEGIN")[1])
     store = subprocess.run(["openssl", "pkcs12", "-in", to / "java.p12", "-nokeys", "-passin", "pass:", "-nomacver"], capture_output=True,
-                           check=True, timeout=30)
+                           check=True, timeout=60)
     assert store.stdout.count(b"-----BEGIN CERTIFICATE-----") == bundle.count("-----BEGIN CERTIFICATE-----")
 
 

@@ -104,7 +104,7 @@ class Ground:
         """Once at least; for the first time in the order of the log."""
         wanted = [uid for uid in self.log.uids if uid not in but]
         wait_until(lambda: set(wanted) <= set(receiver.accepted.since()) or self.process.poll() is not None,
-                   lambda: (self.said(), receiver.violations), deadline=30)
+                   lambda: (self.said(), receiver.violations))
         assert list(dict.fromkeys(receiver.accepted.since())) == wanted
         assert receiver.violations == []
 

@@ -264,7 +264,7 @@ def test_a_slow_receiver_holds_the_exporter_back_within_its_memory(export, stric
     assert resident < 64 << 10, resident
     strict.gate.set()
     strict.delay = 0.001
-    export.all_arrive(strict.uids, deadline=60)
+    export.all_arrive(strict.uids, deadline=120)
 
 
 def test_an_exporter_that_is_killed_at_any_moment_loses_nothing(export, strict):

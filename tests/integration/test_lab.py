@@ -63,7 +63,7 @@ def test_agreed_traffic_is_served_and_silent(lab):
     for host in ("allowed.test", "denied.test"):
         done = subprocess.run(
             lab.host.command("curl", "-sS", "--cacert", lab.certificates.ca_file, "--resolve", f"{host}:443:{ORIGIN}",
-                             f"https://{host}/bare"), capture_output=True, text=True, timeout=20, env={"PATH": os.environ["PATH"]})
+                             f"https://{host}/bare"), capture_output=True, text=True, timeout=60, env={"PATH": os.environ["PATH"]})
         assert done.stdout == f"GET {host} /bare\n", done.stderr
     assert [(c.sni, r.target) for c in lab.origin.connections.since(mark) for r in c.requests] == [
         ("allowed.test", "/bare"), ("denied.test", "/bare")]
@@ -83,7 +83,7 @@ def test_the_probe_gets_through_where_nothing_stops_it(fresh):
     """In the host's namespace the same look finds open doors: its refusals are the sandbox's merit."""
     script = (f"import json, sys; sys.path.insert(0, {os.path.dirname(probe.__file__)!r}); import probe; "
               f"print(json.dumps([probe.try_tcp({ORIGIN!r}, 443), probe.try_tcp('8.8.8.8', 853), probe.try_udp('127.0.0.1', 9)[0]]))")
-    done = subprocess.run(fresh.host.command(sys.executable, "-c", script), capture_output=True, text=True, timeout=30)
+    done = subprocess.run(fresh.host.command(sys.executable, "-c", script), capture_output=True, text=True, timeout=60)
     origin, elsewhere, udp = json.loads(done.stdout)
     assert origin[0] == elsewhere[0] == "CONNECTED" and udp == "WATCHDOG", done.stdout + done.stderr
 
@@ -94,7 +94,7 @@ def test_certificates_are_bad_in_the_way_they_say(lab, bad, reason):
     host = f"{bad}.wild.test"  # not here: cnonly, which curl itself would take
     done = subprocess.run(
         lab.host.command("curl", "-sS", "--cacert", lab.certificates.ca_file, "--resolve", f"{host}:443:{ORIGIN}", f"https://{host}/"),
-        capture_output=True, text=True, timeout=20, env={"PATH": os.environ["PATH"]})
+        capture_output=True, text=True, timeout=60, env={"PATH": os.environ["PATH"]})
     assert (done.returncode == 0) == (bad == "good") and reason in done.stderr, done.stderr
 
 

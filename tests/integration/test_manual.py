@@ -78,5 +78,5 @@ def test_the_example_is_clean(tmp_path):
     (tmp_path / "common/deny-always.allow").write_text("policy 1\n")
     path = tmp_path / "a.allow"
     path.write_text(blocks[0].replace("\\e", "\\"))
-    ran = subprocess.run([program(), "policy", "lint", "--strict", path], capture_output=True, text=True, timeout=30)
+    ran = subprocess.run([program(), "policy", "lint", "--strict", path], capture_output=True, text=True, timeout=60)
     assert [line for line in ran.stdout.splitlines() if ": note: " not in line] == [] and ran.returncode == 0, ran.stdout

@@ -22,7 +22,7 @@ class Desk:
     """A folder with a user's files, and eclusa called from it."""
 
     def __init__(self):
-        self.folder = tempfile.mkdtemp(prefix="eclusa-messages-")
+        self.folder = tempfile.mkdtemp(prefix="messages-")
         os.mkdir(os.path.join(self.folder, "src"))
         self.write("fetch.py", "print(1)\n")
         self.write("src/app.py", "import sys; sys.exit(3)\n")

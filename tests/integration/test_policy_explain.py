@@ -18,7 +18,7 @@ from test_cases_names import ALLOWED, REFUSED
 
 
 def explain(*words):
-    ran = subprocess.run([program(), "policy", "explain", "--json", *words], capture_output=True, timeout=30)
+    ran = subprocess.run([program(), "policy", "explain", "--json", *words], capture_output=True, timeout=60)
     assert ran.returncode in (0, 1), ran.stderr
     said = json.loads(ran.stdout)
     assert ran.returncode == (0 if said["verdict"] == "allow" else 1)
@@ -128,7 +128,7 @@ def test_limits_passages_and_observing_are_said(tmp_path):
     path.write_text(NEW)
 
     def ask(method, url):
-        ran = subprocess.run([program(), "policy", "explain", "--policy", path, method, url], capture_output=True, text=True, timeout=30)
+        ran = subprocess.run([program(), "policy", "explain", "--policy", path, method, url], capture_output=True, text=True, timeout=60)
         return ran.returncode, ran.stdout.splitlines(), explain("--policy", str(path), method, url)
 
     status, lines, said = ask("POST", "https://a.test/v1/x")
@@ -164,5 +164,5 @@ def test_rules_of_the_command_line_and_a_day():
     ("--allow", "a.test", "--at", "tomorrow", "GET", "https://a.test/"), ("--allow",),
     ("--allow", "a.test", "https://a.test/", "GET")])
 def test_usage(words):
-    ran = subprocess.run([program(), "policy", "explain", *words], capture_output=True, text=True, timeout=30)
+    ran = subprocess.run([program(), "policy", "explain", *words], capture_output=True, text=True, timeout=60)
     assert (ran.returncode, ran.stdout) == (2, "") and ran.stderr

@@ -87,7 +87,7 @@ def test_a_run_decides_as_explain_says(lab, folder, who):
     for method, url, reason, rule in REQUESTS:
         event = of_urls(run, method, url)
         said = subprocess.run([program(), "policy", "explain", "--json", "--policy", folder, "agent", method, url],
-                              capture_output=True, text=True, timeout=30, check=False)
+                              capture_output=True, text=True, timeout=60, check=False)
         explained = json.loads(said.stdout)
         assert (event["status_code"], event["firewall_rule"]["uid"]) == (reason, rule), "L" + run.report()
         assert (explained["reason"], explained["rule"]["id"]) == (reason, rule), said.stdout

@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def lint(*args):
-    return subprocess.run([program(), "policy", "lint", *map(str, args)], capture_output=True, text=True, timeout=30)
+    return subprocess.run([program(), "policy", "lint", *map(str, args)], capture_output=True, text=True, timeout=60)
 
 
 def test_a_clean_policy_says_nothing(tmp_path):

@@ -6,7 +6,7 @@ from lab.eclusa import program
 
 
 def policy_test(*words):
-    return subprocess.run([program(), "policy", "test", *map(str, words)], capture_output=True, text=True, timeout=30)
+    return subprocess.run([program(), "policy", "test", *map(str, words)], capture_output=True, text=True, timeout=60)
 
 
 def test_lines_are_counted_and_failures_have_their_place(tmp_path):

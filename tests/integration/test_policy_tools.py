@@ -13,7 +13,7 @@ NEW = "policy 1\n# Reads more.\n[profile p]\nallow   A.test HEAD,GET,POST\nallow
 
 
 def tool(*words):
-    return subprocess.run([program(), "policy", *map(str, words)], capture_output=True, text=True, timeout=30)
+    return subprocess.run([program(), "policy", *map(str, words)], capture_output=True, text=True, timeout=60)
 
 
 @pytest.fixture
@@ -132,9 +132,9 @@ def test_the_manual_names_each_key_of_json(files, tmp_path):
     wrong = tmp_path / "wrong.allow"
     wrong.write_text(OLD + "expect deny GET https://z.test/\n")
     key = tmp_path / "key.pem"
-    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True, capture_output=True, timeout=30)
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", key], check=True, capture_output=True, timeout=60)
     public = tmp_path / "key.pub"
-    subprocess.run(["openssl", "pkey", "-in", key, "-pubout", "-out", public], check=True, capture_output=True, timeout=30)
+    subprocess.run(["openssl", "pkey", "-in", key, "-pubout", "-out", public], check=True, capture_output=True, timeout=60)
     public.chmod(0o644)
     for words in (["lint", wrong], ["test", wrong], ["explain", "--policy", old, "p", "POST", "https://a.test/x?q"],
                   ["show", old], ["diff", old, new], ["fmt", "--check", new], ["sign", "--key", key, old],
@@ -148,5 +148,5 @@ def test_the_manual_names_each_key_of_json(files, tmp_path):
 
 def test_a_lone_dash_is_a_word():
     ran = subprocess.run([program(), "policy", "import", "--from", "hosts", "-"], input="a.example.com\n", capture_output=True,
-                         text=True, timeout=30, check=False)
+                         text=True, timeout=60, check=False)
     assert (ran.returncode, ran.stdout.splitlines()[-1]) == (0, "deny a.example.com  # stdin:1"), ran.stderr

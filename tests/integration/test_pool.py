@@ -98,13 +98,13 @@ def test_two_at_once_have_one_each(lab, alone):
 
     def hold(_request, connection):
         arrived.set()
-        go.wait(20)
+        go.wait(60)
         connection.send(answer("200 OK", b"late"))
 
     lab.origin.on("/held", hold)
     with Client(alone) as first:
         first.tunnel("c.wild.test").ask("c.wild.test", "/held")
-        assert arrived.wait(20)
+        assert arrived.wait(60)
         assert get(alone, "c.wild.test", "/beside") == 200
         go.set()
         assert first.answer()[0] == 200

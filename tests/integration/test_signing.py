@@ -199,5 +199,5 @@ def test_a_configuration_with_a_fault_lets_nothing_run(lab, who, bench, text, sa
     (["--trust", "k.pub"], "--trust needs --policy"),
 ])
 def test_trust_without_a_policy_is_wrong_usage(words, says):
-    done = subprocess.run([program(), "run", *words, "--", "true"], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([program(), "run", *words, "--", "true"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 125 and says in done.stderr

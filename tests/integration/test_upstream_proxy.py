@@ -1,5 +1,6 @@
 """Through a company's proxy: what it is asked for, what it is told, what it can't change, and who may reach it. And hosts with IPv6."""
 import base64
+import contextlib
 import os
 import socket
 import threading
@@ -66,9 +67,10 @@ class CompanyProxy:
         try:
             while data := source.recv(65536):
                 to.sendall(data)
-            to.shutdown(socket.SHUT_WR)
         except OSError:
             pass
+        with contextlib.suppress(OSError):
+            to.shutdown(socket.SHUT_WR)
 
 
 @pytest.fixture(scope="module")

@@ -146,7 +146,7 @@ class Alone:
     def reload(self):
         """`eclusa policy reload`. @return (exit status, what it printed as JSON)"""
         done = subprocess.run([program(), "policy", "reload", "--json", self.state], capture_output=True, text=True,
-                              timeout=30, check=False)
+                              timeout=DEADLINE, check=False)
         return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
 
     def hang_up(self):
@@ -290,5 +290,5 @@ class Held:
         if self.begin:
             connection.send(self.begin)
         self.arrived.set()
-        if self.go.wait(20):
+        if self.go.wait(60):
             connection.send(answer("200 OK", b"late") if not self.begin else b"end")

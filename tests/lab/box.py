@@ -15,7 +15,7 @@ class Box:
 
     def __init__(self, user):
         self.user = user
-        self.folder = tempfile.mkdtemp(prefix="eclusa-sandbox-")
+        self.folder = tempfile.mkdtemp(prefix="sandbox-")
         os.chmod(self.folder, 0o755)
         # without network only eclusa itself is needed
         self.program = install(os.path.join(self.folder, "bin"), ("eclusa-netd", "eclusa-proxy")) if user else program()
@@ -51,7 +51,7 @@ class Box:
     def run(self, *args, data=None, **more):
         process = self.popen(*args, **{**({"stdin": subprocess.PIPE} if data is not None else {}), **more})
         try:
-            out, err = process.communicate(data, timeout=60)
+            out, err = process.communicate(data, timeout=200)
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
@@ -59,7 +59,8 @@ class Box:
         return process.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
 
     def result(self, *args, **more):
-        status, out, err = self.run("--json", *args, **more)
+        patience = [] if "--timeout" in args or "--spec" in args else ["--timeout", "120s"]  # 15 s are little on a busy machine
+        status, out, err = self.run("--json", *patience, *args, **more)
         try:
             return status, json.loads(out)
         except ValueError:

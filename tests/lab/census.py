@@ -3,11 +3,12 @@ What a run could leave: processes, namespaces, links, tables, cgroups, mounts, d
 made the reaper of orphans, so that whatever outlives a run is found among its descendants.
 """
 import ctypes
+import fcntl
 import glob
 import os
 import tempfile
 
-from lab.events import wait_until
+from lab.events import DEADLINE, wait_until
 
 PR_SET_CHILD_SUBREAPER = 36
 NAMESPACE_KINDS = ("net", "mnt", "pid", "user", "ipc", "uts", "cgroup")
@@ -103,6 +104,24 @@ def cgroups():
     return found
 
 
+def abandoned_groups():
+    """Control groups of runs whose launcher is gone: nobody holds their lock. Other runs of this machine may go on beside a test."""
+    found = set()
+    for path in cgroups():
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            found.add(path)
+        except OSError:
+            pass
+        finally:
+            os.close(fd)
+    return found
+
+
 def _foreign(path, mine):
     """Whether a cgroup folder holds processes, none of them this test's."""
     pids = set()
@@ -151,7 +170,7 @@ class Census:
         return {kind: sorted(now - earlier.counts[kind]) for kind, now in self.counts.items() if now - earlier.counts[kind]}
 
 
-def assert_nothing_left(lab, before, ignore=(), deadline=15):
+def assert_nothing_left(lab, before, ignore=(), deadline=DEADLINE):
     """Wait until nothing is there that was not there before."""
     last = {}
 

@@ -1,4 +1,5 @@
 """Running the product in the lab, as root or as an ordinary user, and reading what it left: result, status, audit."""
+import fcntl
 import glob
 import json
 import os
@@ -65,6 +66,17 @@ def unfinished(folder):
     """What an audit folder holds beside segments: rings and marks of runs that are going on, or ended without completing them."""
     return sorted(path for path in glob.glob(os.path.join(folder, "**"), recursive=True)
                   if not os.path.isdir(path) and not (path.endswith(".jsonl") and os.path.dirname(path) == folder.rstrip("/")))
+
+
+def is_released(folder):
+    """Nobody holds a file of an audit folder that the next start has to complete."""
+    for path in glob.glob(os.path.join(folder, "open", "*")):
+        with open(path, "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return False
+    return True
 
 
 class Run:
@@ -158,14 +170,16 @@ def network_args(lab, audit_dir, policy=True):
     return [*rules, "--upstream-ca", lab.certificates.ca_file, "--resolver", "203.0.113.53:53", "--audit-dir", audit_dir]
 
 
-def run_eclusa(lab, args, command, policy=True, user=None, timeout=100, data=None, **launch):
+def run_eclusa(lab, args, command, policy=True, user=None, timeout=200, data=None, **launch):
     """`eclusa run --json` with @args and the program @command, as @user; @policy False: no network is asked for."""
     audit_dir = launch.pop("audit_dir", None) or tempfile.mkdtemp(prefix="audit-", dir=lab.folder)
     network = network_args(lab, audit_dir, policy) if policy else ["--audit-dir", audit_dir]
-    words = ["run", "--json", *network, *args, "--", *command]
+    patience = [] if "--timeout" in args else ["--timeout", "120s"]  # 15 s are little on a busy machine
+    words = ["run", "--json", *network, *patience, *args, "--", *command]
     start = Launch(lab, words, user=user, audit_dir=audit_dir, **launch)
     if user:
         os.chown(audit_dir, user, user)
+    marks = lab.world.marks()
     process = start.popen(stdin=subprocess.PIPE if data is not None else subprocess.DEVNULL)
     try:
         stdout, stderr = process.communicate(data, timeout=timeout)
@@ -175,5 +189,6 @@ def run_eclusa(lab, args, command, policy=True, user=None, timeout=100, data=Non
         stderr += b"\n(the test gave up waiting)"
     run = Run(start.words, user, process.returncode, stdout, stderr.decode("utf-8", "replace"), audit_dir)
     lab.runs.append(run)
+    lab.world.settle(marks)
     assert "Sanitizer" not in run.stderr and "runtime error:" not in run.stderr, run.report()  # of a SAN=1 build
     return run

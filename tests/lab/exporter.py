@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 from lab.eclusa import program
-from lab.events import wait_until
+from lab.events import DEADLINE, wait_until
 from lab.made_log import MadeLog
 from lab.namespaces import Namespace
 
@@ -49,13 +49,13 @@ class Export:
     def start(self, stdout=None):
         self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=stdout or self.errors, stderr=self.errors)
 
-    def once(self, timeout=30):
+    def once(self, timeout=DEADLINE):
         """Until everything is delivered."""
         return subprocess.run(self.command("--once"), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
 
     def end(self, how=signal.SIGTERM):
         self.process.send_signal(how)
-        status = self.process.wait(timeout=20)
+        status = self.process.wait(timeout=DEADLINE)
         self.process = None
         return status
 
@@ -86,7 +86,7 @@ class Export:
             return [json.loads(line) for line in file]
 
     def wait_metrics(self, holds, what):
-        return wait_until(lambda: holds(self.metrics() or {"state": None}), lambda: (what, self.metrics(), self.said()), deadline=30)
+        return wait_until(lambda: holds(self.metrics() or {"state": None}), lambda: (what, self.metrics(), self.said()))
 
     def chains(self):
         """Of each file of the log, the ids in it."""
@@ -94,7 +94,7 @@ class Export:
             with open(path, encoding="utf-8") as file:
                 yield re.findall(r'"metadata":\{"version":"1.8.0","uid":"([^"]+)"', file.read())
 
-    def all_arrive(self, uids, deadline=30):
+    def all_arrive(self, uids, deadline=DEADLINE):
         """@uids: what a receiver has now, each time it is asked. At least once each; for the first time in the order of its file."""
         wait_until(lambda: set(self.log.uids) <= set(uids()), lambda: (len(set(uids())), len(self.log.uids), self.said(), self.metrics()),
                    deadline)

@@ -44,6 +44,7 @@ class Namespace:
 
         self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if path else _in_thread(make)
         self.inode = os.fstat(self.fd).st_ino
+        self.servers = []  # those of the lab in here: each has `connections`, and settle()
         if not path:
             self.ip("link set lo up")
 
@@ -51,6 +52,19 @@ class Namespace:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+    def marks(self):
+        """What settle() takes later."""
+        return [(server, server.connections.mark()) for server in self.servers]
+
+    @staticmethod
+    def settle(marks):
+        """
+        Wait until the servers are through with every connection since then. Once the other ends are gone: what they sent may still be on
+        its way to the record.
+        """
+        for server, mark in marks:
+            server.settle(mark)
 
     @property
     def path(self):
@@ -70,7 +84,7 @@ class Namespace:
         return ["nsenter", f"--net={self.path}", "--", *words]
 
     def run(self, *words, text=None):
-        done = subprocess.run(self.command(*words), input=text, capture_output=True, text=True, timeout=20)
+        done = subprocess.run(self.command(*words), input=text, capture_output=True, text=True, timeout=60)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(words)}: {done.stderr or done.stdout}")
         return done.stdout

@@ -7,6 +7,7 @@ import socket
 import ssl
 import threading
 
+from lab.accepting import Accepting
 from lab.events import Record
 
 PLAIN, SECURE, BANNER = 80, 443, 2222
@@ -46,6 +47,7 @@ class Connection:
         self.requests = []
         self.sni = self.tls_version = self.error = None
         self.open = True
+        self.acting = False  # in a script of a test, which may hold it for long
         self.tls = None
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
 
@@ -104,6 +106,13 @@ class Connection:
             self._flush()
         else:
             self.sock.sendall(data)
+
+    def act(self, action, request):
+        self.acting = True
+        try:
+            action(request, self)
+        finally:
+            self.acting = False
 
     def close(self):
         """At once: no close_notify, so that only lengths tell a whole body from a cut one."""
@@ -171,7 +180,8 @@ class Origin:
         self.connections = Record()
         self.scripts = {}
         self.early = {}
-        self.listeners = []
+        self.accepting = Accepting()
+        namespace.servers.append(self)
 
         def bind():
             socks = []
@@ -185,16 +195,11 @@ class Origin:
             return socks
 
         for port, sock in namespace.inside(bind):
-            self.listeners.append(sock)
+            self.accepting.listeners.append(sock)
             threading.Thread(target=self._accept, args=(port, sock), daemon=True).start()
 
     def close(self):
-        for sock in self.listeners:
-            try:
-                sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            sock.close()
+        self.accepting.close()
         for connection in self.connections.since():
             connection.close()
 
@@ -210,20 +215,22 @@ class Origin:
         """Every request since a mark of `connections`."""
         return [request for connection in self.connections.since(mark) for request in connection.requests]
 
+    def settle(self, mark=0):
+        """Wait until each connection since then has ended, or is in a script, which may hold it for long."""
+        self.accepting.settle(self.connections, mark, lambda c: c.open and not c.acting)
+
     def _accept(self, port, sock):
-        while True:
-            try:
-                peer, _ = sock.accept()
-            except OSError:
-                return
+        def take(peer):
             try:
                 peer.settimeout(60)
                 connection = Connection(peer, self.connections)
-            except OSError:
+            except OSError:  # it has ended already
                 peer.close()
-                continue
+                return
             self.connections.add(connection)
             threading.Thread(target=self._serve, args=(port, connection), daemon=True).start()
+
+        self.accepting.run(sock, take)
 
     def _serve(self, port, connection):
         try:
@@ -240,8 +247,8 @@ class Origin:
         except (EOFError, OSError, ValueError, ssl.SSLError) as error:
             connection.error = None if isinstance(error, EOFError) else f"{type(error).__name__}: {error}"
         finally:
-            connection.open = False
             connection.sock.close()
+            connection.open = False  # last: who waits for it finds the end sent
             self.connections.touch()
 
     def _respond(self, parser, connection):
@@ -250,7 +257,7 @@ class Origin:
             self.connections.touch()
             early = self.early.get(request.target.split("?")[0])
             if early:
-                early(request, connection)
+                connection.act(early, request)
 
         request = parser.request(arrived)
         path = request.target.split("?")[0]
@@ -261,6 +268,6 @@ class Origin:
             if request.method == "HEAD":
                 action = action.split(b"\r\n\r\n")[0] + b"\r\n\r\n"
         if callable(action):
-            action(request, connection)
+            connection.act(action, request)
         else:
             connection.send(action)

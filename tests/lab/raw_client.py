@@ -47,6 +47,7 @@ class Peer:
         self.port = self.sock.getsockname()[1]
         self.data = b""
         self.end = None
+        self.was_reset = False  # which a send was told: a read has what came before it, and then an end of the other kind
 
     def more(self):
         """Read once; False at the end, whose kind is then known."""
@@ -66,7 +67,7 @@ class Peer:
             self.end = "timeout"
             return False
         if not data:
-            self.end = "eof"
+            self.end = "reset" if self.was_reset else "eof"
             return False
         self.data += data
         return True
@@ -240,6 +241,7 @@ def run_exchange(exchange):
                 outcome = run_step(peer, step)
             except (OSError, ssl.SSLError) as error:
                 outcome = {"error": f"{type(error).__name__}: {error}", "alert": getattr(error, "reason", None)}
+                peer.was_reset |= isinstance(error, ConnectionResetError)
                 if isinstance(error, (ConnectionError, ssl.SSLEOFError)):
                     outcome["end"] = "reset"
             outcome["do"], outcome["ms"] = step["do"], int((time.monotonic() - started) * 1000)

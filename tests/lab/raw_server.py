@@ -7,6 +7,7 @@ import socket
 import struct
 import threading
 
+from lab.accepting import Accepting
 from lab.events import Record
 
 
@@ -59,25 +60,30 @@ class RawServers:
 
     def __init__(self, namespace, services):
         self.connections = Record()
-        self.listeners = []
+        self.accepting = Accepting()
+        self.namespace = namespace
 
         def bind():
             return [(port, serve, socket.create_server(("0.0.0.0", port))) for port, serve in services.items()]
 
         for port, serve, sock in namespace.inside(bind):
-            self.listeners.append(sock)
+            self.accepting.listeners.append(sock)
             threading.Thread(target=self._accept, args=(port, serve, sock), daemon=True).start()
 
+        namespace.servers.append(self)
+
+    def settle(self, mark=0):
+        """Wait until each connection since then has ended."""
+        self.accepting.settle(self.connections, mark, lambda c: c.open)
+
     def _accept(self, port, serve, sock):
-        while True:
-            try:
-                peer, _ = sock.accept()
-            except OSError:
-                return
+        def take(peer):
             peer.settimeout(60)
             connection = RawConnection(peer, port, self.connections)
             self.connections.add(connection)
             threading.Thread(target=self._serve, args=(serve, connection), daemon=True).start()
+
+        self.accepting.run(sock, take)
 
     def _serve(self, serve, connection):
         try:
@@ -90,9 +96,5 @@ class RawServers:
             self.connections.touch()
 
     def close(self):
-        for sock in self.listeners:
-            try:
-                sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            sock.close()
+        self.namespace.servers.remove(self)
+        self.accepting.close()

@@ -9,11 +9,11 @@ RULES = f"policy 1\ninclude common/deny.allow\n[profile p]\nallow allowed.test:8
 
 
 def openssl(*words):
-    return subprocess.run(["openssl", *map(str, words)], capture_output=True, timeout=30, check=False)
+    return subprocess.run(["openssl", *map(str, words)], capture_output=True, timeout=60, check=False)
 
 
 def tool(*words):
-    return subprocess.run([program(), "policy", *map(str, words)], capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run([program(), "policy", *map(str, words)], capture_output=True, text=True, timeout=60, check=False)
 
 
 def make_key(folder, name):

@@ -54,7 +54,7 @@ class Daemon:
         self.process = subprocess.Popen(self.namespace.command(*words), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                         env=dict(os.environ, **environment))
         log.close()
-        wait_until(self.answers, self.said, deadline=20)
+        wait_until(self.answers, self.said, deadline=60)
 
     def said(self):
         with open(os.path.join(self.folder, "receiver.log"), encoding="utf-8", errors="replace") as file:
@@ -72,7 +72,7 @@ class Daemon:
         if self.process:
             self.process.send_signal(signal.SIGCONT)
             self.process.send_signal(how)
-            self.process.wait(timeout=20)
+            self.process.wait(timeout=60)
             self.process = None
 
     def pause(self):
@@ -118,7 +118,10 @@ def syslog_ng(cache):
     root = os.path.join(cache, "root")
     if not os.path.exists(os.path.join(root, "usr/sbin/syslog-ng")):
         os.makedirs(root, exist_ok=True)
-        got = subprocess.run(["apt-get", "-q", "download", *SYSLOG_NG_PACKAGES], cwd=cache, capture_output=True, text=True, timeout=120)
+        try:
+            got = subprocess.run(["apt-get", "-q", "download", *SYSLOG_NG_PACKAGES], cwd=cache, capture_output=True, text=True, timeout=120)
+        except subprocess.TimeoutExpired:
+            return None, "syslog-ng can't be fetched: no answer"
         if got.returncode != 0:
             return None, f"syslog-ng can't be fetched: {got.stderr.strip()[-200:]}"
         for package in glob.glob(os.path.join(cache, "*.deb")):
@@ -170,6 +173,7 @@ class Strict:
     def __init__(self, namespace, port, context=None):
         self.namespace, self.port, self.context = namespace, port, context
         self.messages, self.problems = Record(), []
+        self.known = []           # ids of the messages that were looked at
         self.resets = []          # bytes after which a connection is reset, one each
         self.gate = threading.Event()  # while it is clear nothing is read
         self.gate.set()
@@ -269,7 +273,8 @@ class Strict:
             data = data[found.end() + length:]
 
     def uids(self):
-        return [json.loads(m.msg)["metadata"]["uid"] for m in self.messages.since()]
+        self.known += [json.loads(m.msg)["metadata"]["uid"] for m in self.messages.since(len(self.known))]
+        return list(self.known)
 
 
 class Journal:
@@ -338,7 +343,7 @@ class Journald:
         self.process = subprocess.Popen(["unshare", "--mount", "sh", "-c", JOURNAL_MOUNTS.format(journald=JOURNALD), "sh", self.folder],
                                         stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         log.close()
-        wait_until(self.answers, self.said, deadline=20)
+        wait_until(self.answers, self.said, deadline=60)
 
     def answers(self):
         assert self.process.poll() is None, self.said()
@@ -359,7 +364,7 @@ class Journald:
         if self.process:
             self.go_on()
             self.process.terminate()
-            self.process.wait(timeout=20)
+            self.process.wait(timeout=60)
             self.process = None
 
     def entries(self):
