@@ -432,6 +432,12 @@ def test_folders_of_etc_are_parts_of_one_overlay_and_what_is_mounted_there_is_sh
     done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script], cwd=box.home, env=ENVIRONMENT,
                           capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == "mounted\n0\n", done.stderr
+    words = " ".join(box.words("--", "sh", "-c", "'cat /etc/ssl/certs/mark; grep /etc/ssl/certs /proc/self/mountinfo'"))
+    script = ("mount -t tmpfs none /etc/ssl && mkdir -p /etc/ssl/certs && echo deeper >/etc/ssl/certs/mark && "
+              f"chmod -R a+rX /etc/ssl && exec {words}")
+    done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script], cwd=box.home, env=ENVIRONMENT,
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.startswith("deeper\n") and " overlay " in done.stdout, (done.stdout, done.stderr)
     words = " ".join(box.words("--", "grep", "-c", "/etc/.*overlay", "/proc/self/mountinfo"))
     done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c",
                            f"mount --bind /etc/hosts /etc/hosts && exec {words}"], cwd=box.home, env=ENVIRONMENT,
@@ -880,6 +886,28 @@ def test_a_kill_while_results_are_delivered_leaves_no_part_of_one(root_box):
                                  timeout=60)
         names = os.listdir(os.path.join(root_box.home, "cut"))
         assert process.returncode == -9 and len(names) == 1 and names[0] in ("one", "two"), names
+
+
+LINKED_ETC = """
+mkdir {0} {0}/etc {0}/secret && cp -a /etc/. {0}/etc && cd {0} && mv etc/ssl etc/elsewhere && rm -r etc/alternatives
+echo kept >secret/mark; echo theirs >etc/elsewhere/certs/mark; chmod -R a+rX etc/elsewhere secret
+ln -s {0}/secret etc/alternatives; ln -s elsewhere etc/ssl; chmod a+rx .; mount --bind etc /etc && exec {1}
+"""
+
+
+def test_links_in_etc_are_shown_or_lead_to_a_folder_by_itself(box):
+    """A folder that is a link stays one, which leads nowhere inside; one that is reached by a link has its own overlay."""
+    folder = os.path.join(box.folder, "linked")
+    show = "readlink /etc/alternatives; cat /etc/alternatives/mark; cat /etc/ssl/certs/mark; stat -c %d /etc/ssl/certs /etc/fonts"
+    words = " ".join(box.words("--", "sh", "-c", f"'{show}'"))
+    try:
+        done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", LINKED_ETC.format(folder, words)],
+                              env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False)
+    finally:
+        shutil.rmtree(folder)
+    lines = done.stdout.splitlines()
+    assert lines[:2] == [f"{folder}/secret", "theirs"] and "kept" not in done.stdout, (done.stdout, done.stderr)
+    assert len(lines) == 4 and lines[2] != lines[3], "overlays of their own"
 
 
 def test_programs_people_use_run(box):

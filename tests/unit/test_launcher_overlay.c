@@ -6,11 +6,15 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *walk)
 {
@@ -78,11 +82,52 @@ static void what_is_too_deep_to_be_looked_through_is_refused(void **state)
 	assert_int_equal(nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
+/* An /etc of this process alone, with one of each kind of folder. @return 77 where it may not make mounts. */
+static int cut_folders(void)
+{
+	static const struct {
+		const char *path;
+		bool can;
+	} cases[] = {{"/etc/plain", true}, {"/etc/plain/deep", true}, {"/etc/mounted", false},
+		{"/etc/mounted/deep", false}, {"/etc/link", false}, {"/etc/link/deep", false},
+		{"/etc/plain/bound", false}, {"/etc/absent", false}, {"/etc/plain/../plain", true},
+		{"/etc/../usr", false}, {"/usr", false}, {"/etcetera/x", false}};
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount("none", "/etc", "tmpfs", 0, NULL) < 0)
+		return 77;
+	if (mkdir("/etc/plain", 0755) < 0 || mkdir("/etc/plain/deep", 0755) < 0 ||
+		mkdir("/etc/plain/bound", 0755) < 0 || mkdir("/etc/mounted", 0755) < 0 ||
+		symlink("plain", "/etc/link") < 0 ||
+		mount("none", "/etc/mounted", "tmpfs", 0, NULL) < 0 ||
+		mkdir("/etc/mounted/deep", 0755) < 0 ||
+		mount("/etc/plain/deep", "/etc/plain/bound", NULL, MS_BIND, NULL) < 0)
+		return 100;
+	for (size_t i = 0; i < array_size(cases); i++)
+		if (overlay_can_cut(cases[i].path) != cases[i].can)
+			return (int)i + 1;
+	return 0;
+}
+
+static void what_is_reached_by_a_link_or_a_mount_is_no_part_of_the_overlay_of_etc(void **state)
+{
+	(void)state;
+	int status;
+	pid_t child = fork();
+	if (child == 0)
+		_exit(cut_folders());
+	assert_true(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_files_folders_and_links_pass),
 		cmocka_unit_test(what_is_too_deep_to_be_looked_through_is_refused),
+		cmocka_unit_test(
+			what_is_reached_by_a_link_or_a_mount_is_no_part_of_the_overlay_of_etc),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
