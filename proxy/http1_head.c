@@ -281,15 +281,15 @@ static int option_take(struct http1_head *head, struct slice option, struct http
 	return 0;
 }
 
-/** One Connection field. *count goes on over all of them. */
+/** One Connection field. *left, the options that there may be yet, goes on over all of them. */
 static int options_take(
-	struct http1_head *head, struct slice list, unsigned *count, struct http_fault *why)
+	struct http1_head *head, struct slice list, unsigned *left, struct http_fault *why)
 {
 	for (bool last = false; !last;) {
 		struct slice option = list;
 		last = !slice_split(list, ',', &option, &list);
 		option = slice_trim(option);
-		if (++*count > HTTP1_CONNECTION_OPTIONS_MAX)
+		if ((*left)-- == 0)
 			return LIMIT(why, "there are too many Connection options");
 		if (option.len > 0 && option_take(head, option, why) < 0)
 			return -1;
@@ -297,10 +297,10 @@ static int options_take(
 	return 0;
 }
 
-int http1_head_connection(
-	struct http1_head *head, const struct http1_marks *marks, struct http_fault *why)
+int http1_head_connection(struct http1_head *head, const struct http1_marks *marks,
+	const struct limits *limits, struct http_fault *why)
 {
-	unsigned count = 0;
+	unsigned left = limits->connection_options;
 	head->close = head->minor == 0;
 	head->upgrade = false;
 	head->websocket = false;
@@ -309,7 +309,7 @@ int http1_head_connection(
 	for (size_t i = 0; i < head->field_count; i++) {
 		const struct http1_field *field = &head->fields[i];
 		if (field->kind == HTTP1_FIELD_CONNECTION &&
-			options_take(head, field->value, &count, why) < 0)
+			options_take(head, field->value, &left, why) < 0)
 			return -1;
 	}
 	head->websocket = head->upgrade && head->minor == 1 &&

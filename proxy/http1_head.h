@@ -30,8 +30,8 @@ enum http1_result http1_head_find(
 int http1_head_fields(struct slice lines, struct http1_head *head, struct http1_marks *ret_marks,
 	struct http_fault *why);
 /** Read every Connection and the Upgrade field; head->minor is known. @return 0 or -1. */
-int http1_head_connection(
-	struct http1_head *head, const struct http1_marks *marks, struct http_fault *why);
+int http1_head_connection(struct http1_head *head, const struct http1_marks *marks,
+	const struct limits *limits, struct http_fault *why);
 /**
  * Read Content-Length and Transfer-Encoding: *ret is BODY_CHUNKED, BODY_LENGTH, or BODY_NONE if there
  * is neither. @return 0 or -1.

@@ -102,13 +102,14 @@ static int target_parse(struct slice text, struct http1_request *ret, struct htt
 	return absolute_parse(text, ret, why);
 }
 
-static int line_parse(struct slice line, struct http1_request *ret, struct http_fault *why)
+static int line_parse(struct slice line, const struct limits *limits, struct http1_request *ret,
+	struct http_fault *why)
 {
 	struct slice target;
 	struct slice version;
 	if (!slice_split(line, ' ', &ret->method, &target) || !http1_is_token(ret->method))
 		return SMUGGLING(why, "the request line has no valid method");
-	if (ret->method.len > HTTP1_METHOD_BYTES_MAX)
+	if (ret->method.len > limits->method_bytes)
 		return http1_fault_set(why, 501, REASON_DENY_LIMIT, "the method is too long");
 	if (!slice_split(target, ' ', &target, &version) || slice_find(version, ' ') >= 0)
 		return SMUGGLING(why, "the request line has not three parts");
@@ -188,15 +189,16 @@ enum http1_result http1_parse_request(
 {
 	struct http1_text text;
 	struct http1_marks marks;
+	const struct limits *limits = limits_or_largest(scan->limits);
 	enum http1_result found = http1_head_find(scan, in, &text, why);
 	if (found != HTTP1_DONE)
 		return found;
 	ret->head.len = text.len;
 	ret->head.framing = (struct body_framing){.kind = BODY_NONE};
-	if (line_parse(text.line, ret, why) < 0 ||
+	if (line_parse(text.line, limits, ret, why) < 0 ||
 		http1_head_fields(text.fields, &ret->head, &marks, why) < 0 ||
 		override_refuse(&marks, why) < 0 || host_field_parse(ret, &marks, why) < 0 ||
-		http1_head_connection(&ret->head, &marks, why) < 0 ||
+		http1_head_connection(&ret->head, &marks, limits, why) < 0 ||
 		expect_parse(ret, &marks, why) < 0 || framing_parse(ret, &marks, why) < 0)
 		return HTTP1_ERROR;
 	if (!slice_equal(ret->method, SLICE("GET")))

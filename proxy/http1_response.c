@@ -71,7 +71,8 @@ enum http1_result http1_parse_response(struct http1_scan *scan, struct slice in,
 		ret->head.len = text.len;
 		if (line_parse(text.line, ret, why) < 0 ||
 			http1_head_fields(text.fields, &ret->head, &marks, why) < 0 ||
-			http1_head_connection(&ret->head, &marks, why) < 0 ||
+			http1_head_connection(
+				&ret->head, &marks, limits_or_largest(scan->limits), why) < 0 ||
 			framing_parse(ret, &marks, head_request, why) < 0)
 			result = HTTP1_ERROR;
 	}

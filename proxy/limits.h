@@ -29,7 +29,8 @@
 /* TLS and leaves */
 #define TLS_ROOTS_BYTES_MAX   ((size_t)16 << 20) /* one PEM bundle of roots */
 #define TLS_TICKETS_MAX       32                 /* of one sandbox, to resume sessions with hosts */
-#define LEAF_CACHE_MAX        1024               /* leaves that one worker keeps */
+#define TLS_CHAINS_MAX        1024 /* of hosts, whose signatures a worker need not check again */
+#define LEAF_CACHE_MAX        1024 /* leaves that one worker keeps */
 #define LEAF_DER_BYTES_MAX    2048
 #define LEAF_LIFETIME_SECONDS (24 * 3600)
 #define LEAF_BACKDATE_SECONDS 300  /* clients whose clock is a little slow */
@@ -98,6 +99,8 @@ struct limits {
 	uint32_t line_bytes;       /* request line or status line */
 	uint32_t head_bytes;       /* the whole head */
 	uint32_t head_fields;
+	uint32_t method_bytes;
+	uint32_t connection_options; /* of all Connection fields of a head */
 	uint32_t chunk_line_bytes;
 	uint32_t trailer_bytes; /* the whole section */
 	uint32_t trailer_fields;

@@ -100,7 +100,7 @@ def test_a_host_that_sends_too_much_is_a_fault(heads, case, door):
 
 # --- the same with settings of one's own: at the limit, and one past it
 
-SMALL = "line_bytes=100,head_bytes=1000,head_fields=10,chunk_line_bytes=20,trailer_bytes=100,trailer_fields=3,interims=2"
+SMALL = "line_bytes=100,head_bytes=1000,head_fields=10,method_bytes=7,connection_options=3,chunk_line_bytes=20,trailer_bytes=100,trailer_fields=3,interims=2"
 CHUNKED = "Transfer-Encoding: chunked"
 
 
@@ -121,6 +121,8 @@ SIZES = {  # id -> (what to send for a size, largest size, status one past it)
     "line": (line_of, 100, 414),
     "head": (head_of, 1000, 431),
     "fields": (lambda count, path, inside: request(path, *[f"X-{n}: y" for n in range(count - 1)], inside=inside), 10, 431),
+    "method": (lambda length, path, inside: request(path, method="OPTIONS" if length == 7 else "A" * length, inside=inside), 7, 501),
+    "options": (lambda count, path, inside: request(path, "Connection: x0", *[f"Connection: x{n}" for n in range(1, count)], inside=inside), 3, 431),
     "chunk-line": (lambda size, path, inside: chunked(path, inside, line="2;" + "e" * (size - 4) + "\r\n"), 20, 400),
     "trailers": (lambda size, path, inside: chunked(path, inside, trailers="T:" + "t" * (size - 6) + "\r\n\r\n"), 100, 431),
     "trailer-fields": (lambda count, path, inside: chunked(path, inside, trailers="T:\r\n" * count + "\r\n"), 3, 431),

@@ -27,6 +27,8 @@ static void one_past_the_largest_is_no_setting(void **state)
 		{"line_bytes=16384", "line_bytes=16385"},
 		{"head_bytes=65536", "head_bytes=65537"},
 		{"head_fields=256", "head_fields=257"},
+		{"method_bytes=32", "method_bytes=33"},
+		{"connection_options=32", "connection_options=33"},
 		{"chunk_line_bytes=4096", "chunk_line_bytes=4097"},
 		{"trailer_bytes=65536", "trailer_bytes=65537"},
 		{"trailer_fields=256", "trailer_fields=257"},
@@ -48,6 +50,8 @@ static void defaults_are_within_the_largest(void **state)
 	assert_true(usual.line_bytes <= most->line_bytes);
 	assert_true(usual.head_bytes <= most->head_bytes);
 	assert_true(usual.head_fields <= most->head_fields);
+	assert_true(usual.method_bytes <= most->method_bytes);
+	assert_true(usual.connection_options <= most->connection_options);
 	assert_true(usual.chunk_line_bytes <= most->chunk_line_bytes);
 	assert_true(usual.trailer_bytes <= most->trailer_bytes);
 	assert_true(usual.trailer_fields <= most->trailer_fields);
