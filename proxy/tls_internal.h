@@ -16,6 +16,7 @@ enum tls_side { TLS_SIDE_SANDBOX, TLS_SIDE_WORLD };
 
 struct tls_upstream_context {
 	SSL_CTX *ctx;
+	struct tls_chains *chains;
 	BIO_METHOD *socket;
 	int ca_bundle_fd;
 	int extra_ca_fd;
@@ -43,6 +44,7 @@ struct tls_session {
 	struct host name; /* what the ClientHello names, or whom the certificate must name */
 	uint16_t port;    /* with tickets: where the host is */
 	struct tls_tickets *tickets; /* borrowed; NULL: nothing is resumed */
+	struct tls_chains *chains;   /* borrowed; towards the world */
 	char verify_text
 		[TLS_VERIFY_TEXT_BYTES]; /* why the certificate is not valid; empty if it is */
 };
@@ -52,10 +54,20 @@ BIO_METHOD *tls_socket_method(void);
 /** Give the session a BIO of this method over its descriptor. */
 int tls_socket_attach(struct tls_session *s, const BIO_METHOD *method);
 
+/**
+ * Use fewer of OpenSSL's algorithms from here on, in this process and those forked from it: before anything else of OpenSSL that asks for one.
+ * Where it fails all are used, and certificates take longer.
+ */
+void tls_provider_load(void);
+
 /** SSL_CTX_set_client_hello_cb(): reads the name, parks. */
 int tls_hello_callback(SSL *ssl, int *ret_alert, void *arg);
 /** SSL_CTX_sess_set_new_cb(): the host gave a ticket. */
 int tls_tickets_keep(SSL *ssl, SSL_SESSION *session);
+/** Hook into the verification of @store's sessions, each of which has ->chains. @return NULL when out of memory. */
+struct tls_chains *tls_chains_new(X509_STORE *store);
+/** After the store. Accepts NULL. */
+void tls_chains_free(struct tls_chains *c);
 /** SSL_set_verify(): keeps a readable text of the first error; never turns a no into a yes. */
 int tls_verify_callback(int valid, X509_STORE_CTX *store);
 

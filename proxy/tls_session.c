@@ -58,6 +58,7 @@ int tls_session_new_upstream(struct tls_upstream_context *c, int fd, const struc
 	if (s == NULL)
 		return failure_set(why, -ENOMEM, "making a TLS session: out of memory");
 	s->side = TLS_SIDE_WORLD;
+	s->chains = c->chains;
 	s->name = *host;
 	if (!expect_host(s->ssl, host)) {
 		tls_session_free(s);
