@@ -146,7 +146,7 @@ static void connection_open(
 {
 	struct dns_connection *c = calloc(1, sizeof(*c));
 	if (c != NULL)
-		c->stream = stream_new(&w->loop, fd, connection_run, c);
+		c->stream = stream_new(&w->poller, fd, connection_run, c);
 	else
 		(void)close(fd); /* nothing can be done about a failing close */
 	if (c == NULL || c->stream == NULL) {

@@ -402,7 +402,7 @@ static struct flow *flow_new(
 		fd_close(&fd);
 		return NULL;
 	}
-	f->client = stream_new(&w->loop, fd, flow_run, f);
+	f->client = stream_new(&w->poller, fd, flow_run, f);
 	if (f->client == NULL) {
 		free(f);
 		return NULL;

@@ -5,33 +5,38 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 
 /* Beyond the limit for payload: heads and what frames a payload. */
 #define OUT_BYTES_MAX ((size_t)4 * STREAM_BUFFER_BYTES)
+/* Once so many came at once, the next ones are read to where they stay. */
+#define STREAM_MUCH_BYTES ((size_t)2048)
 
-static void on_ready(uv_poll_t *poll, int status, int events)
+static void on_ready(struct poller_target *target, uint32_t events)
 {
-	struct stream *s = poll->data;
-	if (status < 0) {
-		s->events =
-			0; /* the loop has stopped watching; the next read tells what happened */
-		events = UV_READABLE | UV_WRITABLE;
-	}
-	s->readable |= (events & (UV_READABLE | UV_DISCONNECT)) != 0;
-	s->writable |= (events & UV_WRITABLE) != 0;
-	s->wake(s->arg);
+	struct stream *s = target->memory;
+	bool over = (events & (EPOLLERR | EPOLLHUP)) != 0; /* reading or writing tells how */
+	bool reads = over || (events & (EPOLLIN | EPOLLRDHUP)) != 0;
+	bool writes = over || (events & EPOLLOUT) != 0;
+	s->asked = false;
+	s->hung_up |= over || (events & EPOLLRDHUP) != 0;
+	s->readable |= reads;
+	s->writable |= writes;
+	if ((reads && (s->wanted & STREAM_READS) != 0) ||
+		(writes && (s->wanted & STREAM_WRITES) != 0))
+		s->wake(s->arg);
 }
 
-struct stream *stream_new(uv_loop_t *loop, int fd, stream_wake *wake, void *arg)
+struct stream *stream_new(struct poller *poller, int fd, stream_wake *wake, void *arg)
 {
 	struct stream *s = calloc(1, sizeof(*s));
-	if (s == NULL || uv_poll_init(loop, &s->poll, fd) < 0) {
-		free(s);
+	if (s == NULL) {
 		fd_close(&fd);
 		return NULL;
 	}
-	s->poll.data = s;
+	s->poller = poller;
+	s->target = (struct poller_target){.ready = on_ready, .memory = s};
 	s->fd = fd;
 	s->wake = wake;
 	s->arg = arg;
@@ -40,11 +45,6 @@ struct stream *stream_new(uv_loop_t *loop, int fd, stream_wake *wake, void *arg)
 	buf_init(&s->in, STREAM_BUFFER_BYTES);
 	buf_init(&s->out, OUT_BYTES_MAX);
 	return s;
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-	free(handle->data);
 }
 
 static void stream_count(struct stream *s, size_t bytes)
@@ -61,10 +61,10 @@ void stream_free(struct stream *s)
 		return;
 	tls_session_free(ptr_take(s->tls));
 	stream_count(s, 0);
-	uv_close((uv_handle_t *)&s->poll, on_closed); /* frees s later; watches no longer */
 	fd_close(&s->fd);
 	buf_fini(&s->in);
 	buf_fini(&s->out);
+	poller_let_go(s->poller, &s->target);
 }
 
 void stream_reset(struct stream *s)
@@ -94,15 +94,40 @@ static size_t fill_room(const struct stream *s)
 	return room < most ? room : most;
 }
 
+/**
+ * Where to read up to @room bytes: into the buffer, or into @little, so that what says little takes little memory.
+ * @return NULL when out of memory.
+ */
+static char *fill_begin(struct stream *s, size_t room, char little[static STREAM_READ_BYTES])
+{
+	char *to;
+	if (!s->much && room <= STREAM_READ_BYTES)
+		return little;
+	return buf_reserve(&s->in, room, &to) < 0 ? NULL : to;
+}
+
+/** @len bytes were read to where fill_begin() said. @return false: out of memory. */
+static bool fill_end(struct stream *s, const char *from, size_t len, const char *little)
+{
+	s->much = len >= STREAM_MUCH_BYTES;
+	if (from != little) {
+		buf_grew(&s->in, len);
+		return true;
+	}
+	return buf_append(&s->in, (struct slice){from, len}) == 0;
+}
+
 static bool receive(struct stream *s, int flags)
 {
+	char little[STREAM_READ_BYTES];
 	size_t room = fill_room(s);
-	char *to;
-	if (buf_reserve(&s->in, room, &to) < 0)
+	char *to = fill_begin(s, room, little);
+	ssize_t n;
+	if (to == NULL)
 		return stream_break(s);
-	ssize_t n = recv(s->fd, to, room, flags | MSG_DONTWAIT);
-	if (n < 0 && errno == EINTR)
-		return false; /* still readable: the loop says so again */
+	do {
+		n = recv(s->fd, to, room, flags | MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
 		s->readable = false;
 		return false;
@@ -114,9 +139,10 @@ static bool receive(struct stream *s, int flags)
 		s->ended = true;
 		return true;
 	}
-	buf_grew(&s->in, (size_t)n);
-	s->readable = (size_t)n == room;
-	s->plenty = s->readable;
+	if (!fill_end(s, to, (size_t)n, little))
+		return stream_break(s);
+	s->plenty = (size_t)n == room;
+	s->readable = s->plenty || s->hung_up; /* an end that had come already is not told again */
 	if ((flags & MSG_PEEK) != 0)
 		s->peeked = (size_t)n;
 	return true;
@@ -124,16 +150,16 @@ static bool receive(struct stream *s, int flags)
 
 static bool fill_tls(struct stream *s)
 {
+	char little[STREAM_READ_BYTES];
 	size_t room = fill_room(s);
 	size_t len = 0;
-	char *to;
-	if (buf_reserve(&s->in, room, &to) < 0)
+	char *to = fill_begin(s, room, little);
+	if (to == NULL)
 		return stream_break(s);
 	switch (tls_read(s->tls, to, room, &len, &s->fault)) {
 	case TLS_DONE:
-		buf_grew(&s->in, len);
-		s->readable = tls_may_have_more(s->tls);
-		return true;
+		s->readable = tls_may_have_more(s->tls) || s->hung_up;
+		return fill_end(s, to, len, little) || stream_break(s);
 	case TLS_WANT_WRITE: /* only a renegotiation, which is off */
 	case TLS_WANT_READ:
 		s->readable = false;
@@ -207,7 +233,7 @@ size_t stream_discard(struct stream *s)
 		return 0;
 	buf_clear(&s->in);
 	ssize_t n = recv(s->fd, NULL, STREAM_BUFFER_BYTES, MSG_TRUNC | MSG_DONTWAIT); /* tcp(7) */
-	s->readable = n == STREAM_BUFFER_BYTES;
+	s->readable = n == STREAM_BUFFER_BYTES || (n > 0 && s->hung_up);
 	if (n > 0)
 		return (size_t)n;
 	if (n == 0)
@@ -334,23 +360,36 @@ void stream_end(struct stream *s)
 	(void)shutdown(s->fd, SHUT_WR);
 }
 
+/** What it waits for. */
+static unsigned wanted_of(const struct stream *s, bool reading)
+{
+	unsigned wanted = 0;
+	if (s->broken)
+		return 0;
+	if (reading && !s->held && !s->ended && (s->handshaking || fill_room(s) > 0))
+		wanted |= STREAM_READS;
+	if ((buf_len(&s->out) > 0 || s->owed || s->handshake_writes) && !s->writable)
+		wanted |= STREAM_WRITES;
+	return wanted;
+}
+
 void stream_watch(struct stream *s, bool reading)
 {
-	int events = 0;
 	stream_count(s, buf_len(&s->in) + buf_len(&s->out));
-	if (s->broken)
-		reading = false;
-	if (reading && !s->held && !s->ended && (s->handshaking || fill_room(s) > 0))
-		events |= UV_READABLE;
-	if (!s->broken && (buf_len(&s->out) > 0 || s->owed || s->handshake_writes) && !s->writable)
-		events |= UV_WRITABLE;
-	if (events == s->events)
+	s->wanted = wanted_of(s, reading);
+	uint32_t events = s->watched | EPOLLIN | EPOLLRDHUP;
+	if ((s->wanted & STREAM_WRITES) != 0)
+		events |= EPOLLOUT; /* of most sockets nobody ever asks that */
+	/* What came while nobody wanted it is not told again, unless it is asked for. */
+	bool ask = (s->wanted & STREAM_READS) != 0 && s->readable && !s->asked;
+	if (s->wanted == 0 || (events == s->watched && !ask))
 		return;
-	int r = events == 0 ? uv_poll_stop(&s->poll) : uv_poll_start(&s->poll, events, on_ready);
-	if (r == 0)
-		s->events = events;
-	else
+	if (poller_watch(s->poller, &s->target, s->fd, events, s->watched != 0) < 0) {
 		(void)stream_break(s);
+		return;
+	}
+	s->watched = events;
+	s->asked = true;
 }
 
 void stream_trim(struct stream *s)

@@ -7,9 +7,8 @@
 #define ECLUSA_PROXY_STREAM_H
 
 #include "common/buf.h"
+#include "proxy/poller.h"
 #include "proxy/tls.h"
-
-#include <uv.h>
 
 /** Told when the descriptor became ready; never from inside of a stream_*() call. */
 typedef void stream_wake(void *arg);
@@ -20,9 +19,12 @@ struct stream_account {
 	size_t limit;
 };
 
+enum stream_want { STREAM_READS = 1, STREAM_WRITES = 2 };
+
 /** Fields are for reading; only in and out are used directly: consume from in, append to out. */
 struct stream {
-	uv_poll_t poll;
+	struct poller *poller; /* borrowed */
+	struct poller_target target;
 	int fd;
 	struct tls_session *tls; /* NULL: plain */
 	struct buf in;           /* received, not used yet; at most STREAM_BUFFER_BYTES */
@@ -35,11 +37,15 @@ struct stream {
 	bool readable; /* as far as known: until a read would block */
 	bool writable;
 	bool plenty; /* the last read took all that there was room for: the next one may take more */
+	bool much;   /* the last read took more than a head or two */
 	bool held;   /* who reads it has no room: nothing more is wanted now */
 	bool owed;   /* bytes for it wait in a pipe */
 	bool handshaking;
 	bool handshake_writes; /* it waits for room to send */
-	int events;            /* what the loop was asked for */
+	bool hung_up;          /* its end is in the socket, behind what is still to be read */
+	bool asked;            /* it will be told if it is ready now: nothing was since it asked */
+	unsigned wanted;       /* of enum stream_want: what it is woken for */
+	uint32_t watched;      /* what the kernel was asked for; 0: nothing yet */
 	stream_wake *wake;
 	void *arg;
 	struct stream_account *account; /* set by the owner, and outlives the stream; NULL: none */
@@ -48,7 +54,7 @@ struct stream {
 };
 
 /** Takes over @fd (connected, non-blocking). @return NULL when out of memory; then @fd is closed. */
-struct stream *stream_new(uv_loop_t *loop, int fd, stream_wake *wake, void *arg);
+struct stream *stream_new(struct poller *poller, int fd, stream_wake *wake, void *arg);
 /** Close and release; bytes not yet sent are lost. Accepts NULL. */
 void stream_free(struct stream *s);
 /** stream_free() with a reset instead of an orderly end: what was sent must not look complete. */
@@ -80,7 +86,7 @@ enum tls_result stream_handshake(struct stream *s);
 size_t stream_discard(struct stream *s);
 /** Tell the peer that everything was said: close_notify and FIN. Once; out must be empty. */
 void stream_end(struct stream *s);
-/** Ask the loop for what the stream waits for. @reading: whether more bytes are wanted at all. */
+/** Be woken for what the stream waits for. @reading: whether more bytes are wanted at all. */
 void stream_watch(struct stream *s, bool reading);
 /** Release the memory of empty buffers. */
 void stream_trim(struct stream *s);

@@ -273,7 +273,7 @@ enum flow_progress flow_step_dial(struct flow *f)
 	if (status != DIAL_CONNECTED)
 		return dial_failed(f, &address, error);
 	f->served = false;
-	f->upstream = stream_new(&f->worker->loop, fd, flow_run, f);
+	f->upstream = stream_new(&f->worker->poller, fd, flow_run, f);
 	if (f->upstream == NULL)
 		return fail(f, REASON_ERROR_INTERNAL, NULL, "out of memory");
 	f->upstream->account = &f->sandbox->buffered;

@@ -85,7 +85,6 @@ static void sandbox_add(struct worker *w, struct message_sandbox *message)
 void worker_stop(struct worker *w)
 {
 	w->stopping = true;
-	uv_stop(&w->loop);
 }
 
 static void worker_serve(struct worker *w)
@@ -210,7 +209,10 @@ static int worker_start(struct worker *w, struct failure *why)
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 	if (sigaction(SIGPIPE, &ignore, NULL) < 0)
 		return failure_errno(why, -errno, "signals");
-	int r = limits_start(w, why);
+	int r = poller_open(&w->poller, &w->loop);
+	if (r < 0)
+		return failure_errno(why, r, "waiting for sockets");
+	r = limits_start(w, why);
 	if (r == 0)
 		r = guard_open(&w->guard, why);
 	if (r == 0)
@@ -254,6 +256,7 @@ static void worker_end(struct worker *w)
 	leaf_key_free(w->leaf_key);
 	pipe_pool_close(&w->pipes);
 	guard_close(&w->guard);
+	poller_close(&w->poller);
 	fd_close(&w->spare_fd);
 	prepared_drop(&w->prepared);
 	snapshot_put(ptr_take(w->policy));
@@ -283,7 +286,7 @@ int worker_run(const struct worker_context *context)
 	w->context = context;
 	metrics_begin(w->metrics);
 	w->spare_fd = -1;
-	w->guard.netlink_fd = -1;
+	w->guard.netlink_fd = w->poller.fd = -1;
 	w->ready_end = &w->ready;
 	buf_init(&w->line, 4 * AUDIT_LINE_BYTES_MAX);
 	(void)uv_idle_init(&w->loop, &w->turns); /* can't fail */
@@ -297,7 +300,7 @@ int worker_run(const struct worker_context *context)
 		log_event(LOG_LEVEL_ERROR, "worker-start", "worker=%u error=\"%s\"", context->index,
 			why.text);
 	else
-		(void)uv_run(&w->loop, UV_RUN_DEFAULT);
+		poller_run(&w->poller, &w->stopping);
 	worker_end(w);
 	if (r == 0)
 		tell_finished(context);

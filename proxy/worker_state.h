@@ -8,6 +8,7 @@
 #include "proxy/ident.h"
 #include "proxy/keeper_client.h"
 #include "proxy/pipe.h"
+#include "proxy/poller.h"
 #include "proxy/pool.h"
 #include "proxy/prepared.h"
 #include "proxy/resolve.h"
@@ -35,6 +36,7 @@ struct worker {
 	struct metrics *metrics;
 	struct limits limits;
 	uv_loop_t loop;
+	struct poller poller; /* what runs the loop */
 	uv_poll_t channel;
 	struct listener listeners[WORKER_LISTENERS];
 	uv_poll_t commits;

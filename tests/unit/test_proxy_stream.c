@@ -9,6 +9,23 @@
 
 #define MUCH ((size_t)4 * STREAM_BUFFER_BYTES)
 
+struct loop {
+	uv_loop_t loop;
+	struct poller poller;
+};
+
+static void loop_open(struct loop *l)
+{
+	assert_int_equal(uv_loop_init(&l->loop), 0);
+	assert_int_equal(poller_open(&l->poller, &l->loop), 0);
+}
+
+static void loop_close(struct loop *l)
+{
+	poller_close(&l->poller);
+	assert_int_equal(uv_loop_close(&l->loop), 0);
+}
+
 struct end {
 	struct stream *stream;
 	int peer;
@@ -20,7 +37,7 @@ static void wake(void *arg)
 }
 
 /** A stream whose peer has said as much as the socket takes. */
-static struct end end_open(uv_loop_t *loop, struct stream_account *account)
+static struct end end_open(struct poller *poller, struct stream_account *account)
 {
 	static const char bytes[4096];
 	int fds[2];
@@ -32,7 +49,7 @@ static struct end end_open(uv_loop_t *loop, struct stream_account *account)
 	while (sent < MUCH && send(fds[1], bytes, sizeof(bytes), MSG_NOSIGNAL) > 0)
 		sent += sizeof(bytes);
 	assert_true(sent > STREAM_BUFFER_BYTES);
-	struct end e = {stream_new(loop, fds[0], wake, NULL), fds[1]};
+	struct end e = {stream_new(poller, fds[0], wake, NULL), fds[1]};
 	assert_non_null(e.stream);
 	e.stream->account = account;
 	return e;
@@ -58,12 +75,12 @@ static void end_close(struct end *e)
 static void what_waits_is_counted_and_streams_shrink_over_the_limit(void **state)
 {
 	(void)state;
-	uv_loop_t loop;
+	struct loop l;
 	struct stream_account account = {.limit = STREAM_BUFFER_BYTES};
-	assert_int_equal(uv_loop_init(&loop), 0);
-	struct end greedy = end_open(&loop, &account);
-	struct end late = end_open(&loop, &account);
-	struct end stranger = end_open(&loop, NULL);
+	loop_open(&l);
+	struct end greedy = end_open(&l.poller, &account);
+	struct end late = end_open(&l.poller, &account);
+	struct end stranger = end_open(&l.poller, NULL);
 	assert_int_equal(fill(greedy.stream), STREAM_BUFFER_BYTES);
 	assert_int_equal(account.bytes, STREAM_BUFFER_BYTES);
 	assert_int_equal(fill(late.stream), STREAM_READ_BYTES);
@@ -79,16 +96,15 @@ static void what_waits_is_counted_and_streams_shrink_over_the_limit(void **state
 	end_close(&late);
 	assert_int_equal(account.bytes, 0);
 	end_close(&stranger);
-	assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
-	assert_int_equal(uv_loop_close(&loop), 0);
+	loop_close(&l);
 }
 
 static void more_is_read_at_once_where_much_comes(void **state)
 {
 	(void)state;
-	uv_loop_t loop;
-	assert_int_equal(uv_loop_init(&loop), 0);
-	struct end e = end_open(&loop, NULL);
+	struct loop l;
+	loop_open(&l);
+	struct end e = end_open(&l.poller, NULL);
 	assert_true(stream_fill(e.stream));
 	assert_int_equal(buf_len(&e.stream->in), STREAM_READ_BYTES); /* as if it were little */
 	buf_clear(&e.stream->in);
@@ -107,17 +123,16 @@ static void more_is_read_at_once_where_much_comes(void **state)
 	assert_true(stream_fill(e.stream));
 	assert_int_equal(buf_len(&e.stream->in), STREAM_READ_BYTES); /* begins anew */
 	end_close(&e);
-	assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
-	assert_int_equal(uv_loop_close(&loop), 0);
+	loop_close(&l);
 }
 
 /** A stream that nothing was said to. */
-static struct end end_silent(uv_loop_t *loop)
+static struct end end_silent(struct poller *poller)
 {
 	int fds[2];
 	assert_int_equal(
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
-	struct end e = {stream_new(loop, fds[0], wake, NULL), fds[1]};
+	struct end e = {stream_new(poller, fds[0], wake, NULL), fds[1]};
 	assert_non_null(e.stream);
 	return e;
 }
@@ -125,10 +140,10 @@ static struct end end_silent(uv_loop_t *loop)
 static void a_byte_or_an_end_breaks_silence(void **state)
 {
 	(void)state;
-	uv_loop_t loop;
-	assert_int_equal(uv_loop_init(&loop), 0);
-	struct end speaks = end_silent(&loop);
-	struct end ends = end_silent(&loop);
+	struct loop l;
+	loop_open(&l);
+	struct end speaks = end_silent(&l.poller);
+	struct end ends = end_silent(&l.poller);
 	assert_true(stream_is_silent(speaks.stream));
 	assert_false(speaks.stream->readable);
 	assert_true(stream_is_silent(speaks.stream)); /* whatever was known before */
@@ -141,8 +156,7 @@ static void a_byte_or_an_end_breaks_silence(void **state)
 	assert_true(ends.stream->ended);
 	end_close(&speaks);
 	end_close(&ends);
-	assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
-	assert_int_equal(uv_loop_close(&loop), 0);
+	loop_close(&l);
 }
 
 int main(void)
