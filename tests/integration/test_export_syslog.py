@@ -2,6 +2,7 @@
 Events over syslog: to rsyslog over TCP and mutual TLS, to syslog-ng over TLS, and to a strict receiver of our own that is stopped, slow,
 stalled, resets, and refuses. Every event arrives at least once and, the first time, in order, whoever is killed.
 """
+import glob
 import json
 import os
 import random
@@ -16,7 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from lab.certificates import DAY, Certificates
 from lab.events import wait_until
 from lab.exporter import Export
-from lab.syslog_receivers import Rsyslog, Strict, SyslogNg, have, syslog_ng
+from lab.syslog_receivers import Daemon, Rsyslog, Strict, SyslogNg, have, syslog_ng
 
 PORT = 6514
 PEM = serialization.Encoding.PEM
@@ -141,6 +142,64 @@ def test_a_real_receiver_gets_every_event_once(export, daemon):
     assert first["msgid"] == "deny.path" and first["host"] == "gw01" and first["app"] == "eclusa"
     assert 'sandbox="sb-made000001"' in str(first["sd"]) or first.get("uid") == export.log.uids[0]
     assert json.loads(first["msg"])["http_request"]["url"]["path"] == "/\u00e9\"\\"
+
+
+RECIPES = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "docs", "siem.md")
+
+
+class Recipe(Daemon):
+    """rsyslogd with what the documentation tells to paste, names of files aside; it writes the events themselves."""
+
+    def __init__(self, namespace, folder, text):
+        super().__init__(namespace, folder, PORT)
+        self.config = os.path.join(folder, "rsyslog.conf")
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def start(self):
+        self.launch("rsyslogd", "-n", "-f", self.config, "-i", os.path.join(self.folder, "rsyslog.pid"))
+
+    def uids(self):
+        return [event["metadata"]["uid"] for event in self.messages()]
+
+
+def placed(text, places):
+    for place, path in places.items():
+        assert place in text, place
+        text = text.replace(place, path)
+    return text
+
+
+def test_what_the_documentation_says_to_paste_works(export, papers, tmp_path):
+    """Both halves of the recipe for rsyslog, from the page: events arrive as they are in the log; a client of another CA sends nothing."""
+    if not have("rsyslogd"):
+        pytest.skip("rsyslogd is not installed")
+    with open(RECIPES, encoding="utf-8") as file:
+        page = file.read().split("### rsyslog")[1].split("### ")[0]
+    receiver, exporter = re.findall(r"```\n(.*?)```", page, re.S)
+    made = Recipe(export.namespace, str(tmp_path), placed(receiver, {
+        "/etc/rsyslog/ca.pem": papers.ca, "/etc/rsyslog/server.pem": papers.leaf("logs.example.com"), "/etc/rsyslog/server.key": papers.key,
+        "/var/log/eclusa/all.jsonl": str(tmp_path / "out.log")}))
+    made.start()
+    try:
+        for authority, arrives in ((papers.made.unknown, False), (None, True)):
+            places = {"/etc/eclusa/siem-ca.pem": papers.ca, "/etc/eclusa/export.key": papers.key, "logs.example.com:6514": f"127.0.0.1:{PORT}",
+                      "/etc/eclusa/export.pem": papers.write("export.pem", papers.client_certificate("egress.example.com", authority))}
+            lines = [line.strip() for line in placed(exporter, places).splitlines()]
+            export.configure([*lines[lines.index("sink siem syslog"):], "name logs.example.com", "confirm 300ms"])
+            if not arrives:
+                export.log.add(20)
+                export.start()
+                wait_until(lambda: export.metrics("siem").get("retries", 0) >= 2, lambda: ("it is turned away", export.metrics("siem"), export.said()))
+                assert export.end() == 0 and made.uids() == []
+                continue
+            done = export.once()
+            assert done.returncode == 0, done.stderr
+            export.all_arrive(made.uids)
+        with open(next(iter(glob.glob(os.path.join(export.log.folder, "2*.jsonl")))), encoding="utf-8") as file:
+            assert {e["metadata"]["uid"]: e for e in made.messages()} == {e["metadata"]["uid"]: e for e in map(json.loads, file)}
+    finally:
+        made.stop(signal.SIGKILL)
 
 
 def test_a_real_receiver_that_comes_late_stops_and_comes_again_misses_nothing(export, daemon):

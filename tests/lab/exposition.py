@@ -4,6 +4,7 @@ import re
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)')
 SAMPLE = re.compile(rf"({NAME})(?:\{{(.*)\}})? (\+Inf|[0-9]+(?:\.[0-9]+)?)\Z")
+UNITS = r"_(?:milliseconds|ms|microseconds|us|nanoseconds|ns|minutes|hours|kilobytes|kib|mib|percent)(?:_|$)"  # not base units
 SUFFIXES = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("",), "gauge": ("",)}
 
 
@@ -13,6 +14,7 @@ def labels_of(text):
         found = LABEL.match(text, at)
         assert found, f"labels: {text!r}"
         assert found.group(1) not in labels, f"a label twice: {text!r}"
+        assert not found.group(1).startswith("__"), f"a name that is kept for Prometheus itself: {text!r}"
         labels[found.group(1)] = found.group(2)
         at = found.end()
     return labels
@@ -24,12 +26,15 @@ def parse(text):
     families, current, kind = {}, None, None
     for line in text.splitlines():
         if line.startswith("# HELP "):
-            current = re.fullmatch(rf"# HELP ({NAME}) \S.*", line).group(1)
+            assert current is None or kind, f"{current} has no TYPE"
+            current, text = re.fullmatch(rf"# HELP ({NAME}) (\S.*)", line).groups()
+            assert re.fullmatch(r"(?:[^\\]|\\[\\n])*", text), f"{current}: HELP escapes nothing but \\ and \\n: {text!r}"
             assert current not in families, f"{current} twice"
             kind = None
         elif line.startswith("# TYPE "):
             name, kind = re.fullmatch(rf"# TYPE ({NAME}) (counter|gauge|histogram)", line).groups()
-            assert name == current
+            assert name == current and name not in families, f"{line!r}: TYPE comes once, right behind HELP"
+            check_name(name, kind)
             families[current] = (kind, {})
         else:
             found = SAMPLE.match(line)
@@ -37,14 +42,22 @@ def parse(text):
             name, labels, value = found.groups()
             assert name in [current + suffix for suffix in SUFFIXES[kind]], f"{name} within {current}"
             key = (name, tuple(sorted(labels_of(labels).items())))
+            assert ("le" in dict(key[1])) == name.endswith("_bucket"), f"{line!r}: le is for buckets"
             assert key not in families[current][1], f"{key} twice"
             families[current][1][key] = float(value)
     for name, (kind, samples) in families.items():
         assert samples, f"{name} is empty"
-        assert kind != "counter" or name.endswith("_total"), f"{name} is a counter"
         if kind == "histogram":
             check_histogram(name, samples)
     return families
+
+
+def check_name(name, kind):
+    """What promtool's linter asks of names."""
+    assert name.startswith("eclusa_") and name == name.lower() and not name.endswith("_"), name
+    assert (kind == "counter") == name.endswith("_total"), f"{name} is a {kind}"
+    assert not name.endswith(("_bucket", "_count", "_sum", f"_{kind}")), f"{name}: what suffixes and types are for"
+    assert not re.search(UNITS, name), f"{name}: seconds and bytes, which are base units"
 
 
 def check_histogram(name, samples):
