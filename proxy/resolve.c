@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "proxy/hosts.h"
 
 #include <arpa/inet.h>
 #include <arpa/nameser.h>
@@ -26,7 +27,7 @@ struct resolve_channel {
 	uv_loop_t *loop;
 	ares_channel ares;
 	bool has_ares; /* false without servers */
-	struct slice hosts;
+	struct hosts *hosts;
 	const struct limits *limits;
 	uv_timer_t timer; /* c-ares's own */
 	struct resolve_socket *sockets;
@@ -204,54 +205,6 @@ static int question_send(struct resolve_question *half, const char *name, int ty
 	return 0;
 }
 
-/** Whether a line of the hosts text names @host. */
-static bool hosts_line_names(struct slice names, const struct host *host)
-{
-	size_t wanted = strlen(host->name);
-	for (struct slice rest = slice_trim(names); rest.len > 0; rest = slice_trim(rest)) {
-		size_t len = 0;
-		struct host here;
-		while (len < rest.len && rest.ptr[len] != ' ' && rest.ptr[len] != '\t')
-			len++;
-		/* one dot at the end is left out */
-		bool long_as = len == wanted || len == wanted + 1;
-		if (long_as && host_parse(slice_part(rest, 0, len), &here) == 0 &&
-			host_equal(&here, host))
-			return true;
-		rest = slice_part(rest, len, rest.len);
-	}
-	return false;
-}
-
-static void hosts_line(struct slice line, const struct host *host, struct resolve_query *q)
-{
-	struct slice comment;
-	struct slice text = line;
-	(void)slice_split(line, '#', &text, &comment); /* false: no comment */
-	text = slice_trim(text);
-	size_t len = 0;
-	while (len < text.len && text.ptr[len] != ' ' && text.ptr[len] != '\t')
-		len++;
-	struct address address;
-	if (q->count < array_size(q->addresses) &&
-		hosts_line_names(slice_part(text, len, text.len), host) &&
-		address_parse(slice_part(text, 0, len), &address) == 0)
-		q->addresses[q->count++] = address;
-}
-
-static bool hosts_find(struct resolve_query *q, const struct host *host)
-{
-	struct slice rest = q->channel->hosts;
-	while (rest.len > 0) {
-		struct slice line = rest;
-		struct slice behind = {0};
-		(void)slice_split(rest, '\n', &line, &behind); /* false: the last line */
-		hosts_line(line, host, q);
-		rest = behind;
-	}
-	return q->count > 0;
-}
-
 struct resolve_query *resolve_ask(
 	struct resolve_channel *c, const struct host *host, resolve_wake *wake, void *arg)
 {
@@ -266,7 +219,8 @@ struct resolve_query *resolve_ask(
 	c->query_count++;
 	for (size_t f = 0; f < FAMILY_COUNT; f++)
 		q->questions[f].query = q;
-	if (hosts_find(q, host)) {
+	q->count = hosts_find(c->hosts, host, q->addresses, array_size(q->addresses));
+	if (q->count > 0) {
 		q->status = RESOLVE_FOUND;
 	} else if (!c->has_ares) {
 		q->status = RESOLVE_FAILED;
@@ -426,14 +380,17 @@ int resolve_channel_new(
 	struct resolve_channel *c = calloc(1, sizeof(*c));
 	if (c == NULL)
 		return failure_set(why, -ENOMEM, "resolver: out of memory");
-	*c = (struct resolve_channel){
-		.loop = options->loop, .hosts = options->hosts, .limits = options->limits};
+	*c = (struct resolve_channel){.loop = options->loop,
+		.hosts = hosts_new(options->hosts),
+		.limits = options->limits};
 	(void)uv_timer_init(c->loop, &c->timer); /* can't fail */
 	c->timer.data = c;
-	int r = options->server_count > 0 ? ares_open(options, c) : 0;
+	int r = c->hosts == NULL ? -ENOMEM : 0;
+	if (r == 0 && options->server_count > 0)
+		r = ares_open(options, c);
 	if (r < 0) {
 		resolve_channel_free(c);
-		return failure_set(why, r, "resolver: c-ares can't be set up");
+		return failure_set(why, r, "resolver: can't be set up");
 	}
 	*ret = c;
 	return 0;
@@ -454,5 +411,6 @@ void resolve_channel_free(struct resolve_channel *c)
 			c->ares); /* ends outstanding questions; sockets by on_socket_state() */
 	while (c->sockets != NULL)
 		socket_drop(c, &c->sockets);
+	hosts_free(ptr_take(c->hosts));
 	uv_close((uv_handle_t *)&c->timer, on_channel_closed);
 }

@@ -133,7 +133,9 @@ static int lab_open(void **state)
 	struct resolve_options options = {.loop = &lab->loop,
 		.servers = &server,
 		.server_count = 1,
-		.hosts = SLICE("# lab\n10.1.2.3 lab.test other.test # note\n\n::1 v6.test\n"),
+		.hosts = SLICE("# lab\n10.1.2.3 lab.test other.test # not.test\n\n"
+			       "::1 v6.test\t Capital.Test. v6.test\n"
+			       "10.1.2.4\tlab.test\nnonsense bad.test\n10.1.2.5 lab.test"),
 		.limits = &lab->limits};
 	assert_int_equal(resolve_channel_new(&options, &lab->channel, &why), 0);
 	*state = lab;
@@ -193,9 +195,10 @@ static void answers_become_a_status_and_addresses(void **state)
 		{"empty.test", RESOLVE_NONE, 0, 2},
 		{"refused.test", RESOLVE_FAILED, 0, 4}, /* the one server is tried twice */
 		{"half.test", RESOLVE_FOUND, 1, 2},
-		{"lab.test", RESOLVE_FOUND, 1, 0},
+		{"lab.test", RESOLVE_FOUND, 3, 0},
 		{"other.test", RESOLVE_FOUND, 1, 0},
 		{"v6.test", RESOLVE_FOUND, 1, 0},
+		{"capital.test", RESOLVE_FOUND, 1, 0},
 	};
 	struct lab *lab = *state;
 	for (size_t i = 0; i < array_size(cases); i++) {
