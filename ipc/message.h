@@ -38,7 +38,9 @@ enum message_kind {
 	MESSAGE_SEGMENT_WANTED,  /* super -> launcher: bare header; the log's file has its size */
 	MESSAGE_SEGMENT,         /* launcher -> super, with a file: the log goes on there */
 	MESSAGE_SEGMENT_TAKEN,   /* super -> launcher: bare header; its first line is written */
-	MESSAGE_NETD_FINISH,     /* launcher -> netd: bare header; nobody is left who dials, quit */
+	MESSAGE_LEASE_PLACED, /* netd -> launcher, what LEASE_GRANTED says later: it is not served yet */
+	MESSAGE_PROXY_CA, /* super -> launcher, what PROXY_READY says later: it does not serve yet */
+	MESSAGE_NETD_FINISH, /* launcher -> netd: bare header; nobody is left who dials, quit */
 };
 
 struct message_header {

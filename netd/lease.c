@@ -40,6 +40,18 @@ static struct message_sandbox lease_announcement(const struct lease *lease, enum
 	return message;
 }
 
+static int lease_send(const struct lease *lease, enum message_kind kind, struct failure *why)
+{
+	const struct message_lease_granted granted = {
+		.header = {.kind = kind},
+		.sandbox = lease->slot.sandbox,
+		.service = address_plan_service(),
+		.explicit_port = ADDRESS_PLAN_EXPLICIT_PORT,
+	};
+	int r = channel_send(lease->channel_fd, &granted, sizeof(granted), &lease->namespace_fd, 1);
+	return r < 0 ? failure_errno(why, r, "can't hand over the sandbox's network namespace") : 0;
+}
+
 int lease_request(struct lease *lease, struct gateway *g, const struct message_lease *message,
 	int proxy_fd, struct failure *why)
 {
@@ -56,22 +68,18 @@ int lease_request(struct lease *lease, struct gateway *g, const struct message_l
 	lease->state = LEASE_WAITING;
 	struct message_sandbox add = lease_announcement(lease, MESSAGE_SANDBOX_ADD);
 	r = channel_send(proxy_fd, &add, sizeof(add), NULL, 0);
-	return r < 0 ? failure_errno(why, r, "can't tell the proxy of the sandbox") : 0;
+	if (r < 0)
+		return failure_errno(why, r, "can't tell the proxy of the sandbox");
+	return lease_send(lease, MESSAGE_LEASE_PLACED, why);
 }
 
 int lease_grant(struct lease *lease, struct failure *why)
 {
 	if (lease->state != LEASE_WAITING)
 		return failure_set(why, -EPROTO, "the proxy acknowledged a sandbox twice");
-	const struct message_lease_granted granted = {
-		.header = {.kind = MESSAGE_LEASE_GRANTED},
-		.sandbox = lease->slot.sandbox,
-		.service = address_plan_service(),
-		.explicit_port = ADDRESS_PLAN_EXPLICIT_PORT,
-	};
-	int r = channel_send(lease->channel_fd, &granted, sizeof(granted), &lease->namespace_fd, 1);
+	int r = lease_send(lease, MESSAGE_LEASE_GRANTED, why);
 	if (r < 0)
-		return failure_errno(why, r, "can't hand over the sandbox's network namespace");
+		return r;
 	lease->state = LEASE_GRANTED;
 	fd_close(&lease->namespace_fd);
 	fault_point("netd-granted");

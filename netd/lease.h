@@ -30,7 +30,7 @@ struct lease *lease_new(int channel_fd);
 void lease_free(struct lease *lease, struct gateway *g);
 
 /**
- * MESSAGE_LEASE: make the sandbox's network and announce it to the proxy. @return 0 or negative
+ * MESSAGE_LEASE: make the sandbox's network, announce it to the proxy, and show it to the launcher. @return 0 or negative
  * errno.
  */
 int lease_request(struct lease *lease, struct gateway *g, const struct message_lease *message,

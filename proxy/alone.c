@@ -202,6 +202,8 @@ static void alone_hear_launcher(struct alone *a)
 		return;
 	if (got == (int)sizeof(m.ready) && m.header.kind == MESSAGE_PROXY_READY) {
 		alone_hear_ca(a, &m.ready);
+	} else if (got == (int)sizeof(m.ready) && m.header.kind == MESSAGE_PROXY_CA) {
+		return; /* it comes again, when the proxy serves */
 	} else if (got == (int)sizeof(m.answer) && m.header.kind == MESSAGE_POLICY_ANSWER) {
 		alone_loaded(a, &m.answer);
 	} else if (got == (int)sizeof(m.header) && m.header.kind == MESSAGE_PROXY_FINISHED) {

@@ -321,6 +321,10 @@ static void super_keeper_ready(struct super *s, const struct message_proxy_ready
 {
 	s->crew.keeper.state = MEMBER_RUNNING;
 	s->ready = *m;
+	struct message_proxy_ready early = *m;
+	early.header.kind = MESSAGE_PROXY_CA;
+	if (channel_send(s->launcher_fd, &early, sizeof(early), NULL, 0) < 0)
+		super_end(s, 0, true);
 	super_say_ready(s);
 }
 
@@ -553,7 +557,6 @@ static void super_start(struct super *s)
 	s->phase = PHASE_RUN;
 	if (r > 0)
 		r = crew_open(&s->crew, &why);
-	tls_warm_up();
 	if (r == 0)
 		r = crew_start_keeper(&s->crew, &why);
 	if (r == 0)
@@ -708,6 +711,7 @@ int super_run(int launcher_fd, int netd_fd)
 		super_fail(&s, &why);
 		s.phase = PHASE_DONE;
 	}
+	tls_warm_up(); /* while the launcher gets ready to say what to do */
 	while (s.phase != PHASE_DONE)
 		super_turn(&s);
 	crew_kill(&s.crew.keeper);

@@ -29,7 +29,13 @@
 #define NETWORK_NETD_NS       NS_PER_SEC /* for netd to take the guard away and quit */
 
 /** What is known of one program's answer. */
-enum network_answer { NETWORK_AWAITED, NETWORK_ANSWERED, NETWORK_ENDED, NETWORK_FAILED };
+enum network_answer {
+	NETWORK_AWAITED,
+	NETWORK_PLACED, /* what it made is known; it does not serve yet */
+	NETWORK_ANSWERED,
+	NETWORK_ENDED,
+	NETWORK_FAILED
+};
 
 struct network {
 	struct program netd;
@@ -42,6 +48,7 @@ struct network {
 	struct message_lease_granted granted;
 	struct message_proxy_ready ready;
 	char ring_id[MESSAGE_NAME_BYTES];
+	bool started; /* both were told what to do */
 	bool has_ring;
 	bool has_guard;      /* netd has loaded the dial guard */
 	bool retired;        /* both have said all that they had to say */
@@ -283,29 +290,39 @@ static int network_send_proxy(struct network *n, const struct network_options *o
 	return r < 0 && r != -EPIPE ? failure_errno(why, r, "can't speak to eclusa-proxy") : 0;
 }
 
-int network_start(const struct network_options *options, struct network **ret, struct failure *why)
+int network_begin(struct network **ret, struct failure *why)
 {
 	struct network *n = calloc(1, sizeof(*n));
-	auto_free struct network_parts *parts = calloc(1, sizeof(*parts));
-	if (n == NULL || parts == NULL) {
-		free(n);
+	if (n == NULL)
 		return failure_errno(why, -ENOMEM, "network");
-	}
 	n->netd = PROGRAM_NONE;
 	n->proxy = PROGRAM_NONE;
 	n->namespace_fd = -1;
 	n->proxy_uid_lock = -1;
+	/* what a dead super leaves in its group becomes our child: program_end() */
+	int r = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0
+		? failure_errno(why, -errno, "can't become a subreaper")
+		: network_spawn(n, why);
+	if (r < 0) {
+		network_free(n);
+		return r;
+	}
+	*ret = n;
+	return 0;
+}
+
+int network_start(struct network *n, const struct network_options *options, struct failure *why)
+{
+	auto_free struct network_parts *parts = calloc(1, sizeof(*parts));
+	if (parts == NULL)
+		return failure_errno(why, -ENOMEM, "network");
+	n->started = true;
 	n->has_guard = options->root;
 	n->segment_fd = options->segment_fd;
 	n->audit_folder_fd = options->audit_folder_fd;
 	parts->bundle_fd = parts->ring_fd = parts->audit_key_fd = parts->upstream_proxy_fd = -1;
 	parts->upstream = UPSTREAM_FILES_NONE;
-	/* what a dead super leaves in its group becomes our child: program_end() */
-	int r = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0
-		? failure_errno(why, -errno, "can't become a subreaper")
-		: network_spawn(n, why);
-	if (r == 0)
-		r = network_send_netd(n, options, parts, why);
+	int r = network_send_netd(n, options, parts, why);
 	if (r == 0)
 		r = network_send_proxy(n, options, parts, why);
 	fd_close(&parts->bundle_fd);
@@ -313,12 +330,7 @@ int network_start(const struct network_options *options, struct network **ret, s
 	fd_close(&parts->ring_fd);
 	fd_close(&parts->audit_key_fd);
 	fd_close(&parts->upstream_proxy_fd);
-	if (r < 0) {
-		network_free(n);
-		return r;
-	}
-	*ret = n;
-	return 0;
+	return r;
 }
 
 /** A message from one of the programs; at least a header long. */
@@ -340,22 +352,27 @@ static enum network_answer network_failed(
 	return NETWORK_FAILED;
 }
 
-/**
- * Read what one program has to say. @size of the answer that is awaited, of kind @kind; descriptors
- * in @ret_fd if not NULL.
- */
+/** An answer that is awaited: first what is made, then, in a message of the same shape, that it serves. */
+struct network_awaited {
+	uint32_t placed, answered; /* enum message_kind */
+	size_t size;
+};
+
+/** Read what one program has to say; a descriptor in @ret_fd if not NULL. */
 static enum network_answer network_read(struct program *p, union network_message *m,
-	enum message_kind kind, size_t size, int *ret_fd, struct failure *why)
+	const struct network_awaited *awaited, int *ret_fd, struct failure *why)
 {
 	size_t count = 0;
 	int fd = -1;
 	int len =
 		channel_receive(p->channel_fd, m, sizeof(*m), &fd, ret_fd == NULL ? 0 : 1, &count);
-	if (len > 0 && (size_t)len == size && m->header.kind == kind &&
+	bool answered = len > 0 && m->header.kind == awaited->answered;
+	if (len > 0 && (size_t)len == awaited->size &&
+		(answered || m->header.kind == awaited->placed) &&
 		count == (ret_fd == NULL ? 0 : 1)) {
 		if (ret_fd != NULL)
 			*ret_fd = fd;
-		return NETWORK_ANSWERED;
+		return answered ? NETWORK_ANSWERED : NETWORK_PLACED;
 	}
 	if (count > 0)
 		fd_close(&fd);
@@ -370,16 +387,22 @@ static enum network_answer network_read(struct program *p, union network_message
 /** Somebody who may still say something: even after its answer it may have to say that it failed. */
 static bool network_listens(enum network_answer answer)
 {
-	return answer == NETWORK_AWAITED || answer == NETWORK_ANSWERED;
+	return answer <= NETWORK_ANSWERED;
+}
+
+static bool network_knows(enum network_answer answer)
+{
+	return answer == NETWORK_PLACED || answer == NETWORK_ANSWERED;
 }
 
 static void network_hear_netd(struct network *n, struct failure *why)
 {
+	static const struct network_awaited awaited = {
+		MESSAGE_LEASE_PLACED, MESSAGE_LEASE_GRANTED, sizeof(struct message_lease_granted)};
 	union network_message m = {0};
 	int fd = -1;
-	n->netd_answer =
-		network_read(&n->netd, &m, MESSAGE_LEASE_GRANTED, sizeof(m.granted), &fd, why);
-	if (n->netd_answer != NETWORK_ANSWERED)
+	n->netd_answer = network_read(&n->netd, &m, &awaited, &fd, why);
+	if (!network_knows(n->netd_answer))
 		return;
 	fd_close(&n->namespace_fd);
 	n->namespace_fd = fd;
@@ -388,10 +411,11 @@ static void network_hear_netd(struct network *n, struct failure *why)
 
 static void network_hear_proxy(struct network *n, struct failure *why)
 {
+	static const struct network_awaited awaited = {
+		MESSAGE_PROXY_CA, MESSAGE_PROXY_READY, sizeof(struct message_proxy_ready)};
 	union network_message m = {0};
-	n->proxy_answer =
-		network_read(&n->proxy, &m, MESSAGE_PROXY_READY, sizeof(m.ready), NULL, why);
-	if (n->proxy_answer == NETWORK_ANSWERED)
+	n->proxy_answer = network_read(&n->proxy, &m, &awaited, NULL, why);
+	if (network_knows(n->proxy_answer))
 		n->ready = m.ready;
 }
 
@@ -436,25 +460,27 @@ static int network_say_ended(struct network *n, struct failure *why)
 		program_ending(p, ending, sizeof(ending)));
 }
 
-/** What the answers heard so far amount to: 1 ready, 0 not yet, or negative errno. */
-static int network_judge(struct network *n, struct failure *why)
+/** What the answers heard so far amount to: 1 both are @wanted, 0 not yet, or negative errno. */
+static int network_judge(struct network *n, enum network_answer wanted, struct failure *why)
 {
 	if (n->netd_answer == NETWORK_FAILED || n->proxy_answer == NETWORK_FAILED)
 		return why == NULL || why->code == 0 ? -EIO : why->code;
 	if (n->netd_answer == NETWORK_ENDED && n->proxy_answer == NETWORK_ENDED)
 		return network_say_ended(n, why);
-	if (n->netd_answer != NETWORK_ANSWERED || n->proxy_answer != NETWORK_ANSWERED)
+	if (!network_listens(n->netd_answer) || !network_listens(n->proxy_answer) ||
+		n->netd_answer < wanted || n->proxy_answer < wanted)
 		return 0;
 	if (n->ready.ca_len > sizeof(n->ready.ca_pem))
 		return failure_set(why, -EPROTO, "eclusa-proxy sent a malformed message");
 	return 1;
 }
 
-int network_wait(struct network *n, uint64_t deadline_ns, struct failure *why)
+static int network_await_both(
+	struct network *n, enum network_answer wanted, uint64_t deadline_ns, struct failure *why)
 {
 	bool last_words = false;
 	for (;;) {
-		int r = network_judge(n, why);
+		int r = network_judge(n, wanted, why);
 		if (r != 0)
 			return r < 0 ? r : 0;
 		bool ended = n->netd_answer == NETWORK_ENDED || n->proxy_answer == NETWORK_ENDED;
@@ -468,10 +494,20 @@ int network_wait(struct network *n, uint64_t deadline_ns, struct failure *why)
 			return network_say_ended(n, why);
 		if (r == -ETIMEDOUT)
 			return failure_set(why, r, "the network was not ready in time: %s is late",
-				n->netd_answer == NETWORK_AWAITED ? n->netd.name : n->proxy.name);
+				n->netd_answer < wanted ? n->netd.name : n->proxy.name);
 		if (r < 0)
 			return failure_errno(why, r, "can't wait for the network");
 	}
+}
+
+int network_wait_place(struct network *n, uint64_t deadline_ns, struct failure *why)
+{
+	return network_await_both(n, NETWORK_PLACED, deadline_ns, why);
+}
+
+int network_wait(struct network *n, uint64_t deadline_ns, struct failure *why)
+{
+	return network_await_both(n, NETWORK_ANSWERED, deadline_ns, why);
 }
 
 int network_namespace_fd(const struct network *n)
@@ -594,6 +630,8 @@ int network_finish(struct network *n, struct message_counters_read *ret_counters
 	uint64_t deadline_ns = clock_monotonic_ns() + NETWORK_FINISH_NS;
 	union network_message m;
 	struct message_counters_read counters = {.header = {.kind = MESSAGE_COUNTERS_READ}};
+	if (!n->started)
+		return -EPIPE;
 	/* both are asked before either answers */
 	int counted = network_ask(&n->netd, MESSAGE_COUNTERS);
 	int finished = network_ask(&n->proxy, MESSAGE_PROXY_FINISH);

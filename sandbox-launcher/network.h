@@ -30,15 +30,19 @@ struct network_options {
 	int audit_folder_fd;  /* borrowed: rings are made there */
 };
 
+/** Spawn both programs, which do nothing before they are told. The caller is root, in its own user namespace if need be. */
+int network_begin(struct network **ret, struct failure *why);
+/** Tell them, and ask for one lease; returns without waiting. */
+int network_start(struct network *n, const struct network_options *options, struct failure *why);
 /**
- * Spawn both programs and ask for one lease; returns without waiting. The caller is root, in its
- * own user namespace if need be.
+ * Wait for the sandbox's namespace and the CA's certificate, at most until @deadline_ns (monotonic). Nothing is served yet: no
+ * program may start in it.
  */
-int network_start(const struct network_options *options, struct network **ret, struct failure *why);
-/** Wait for lease and proxy, at most until @deadline_ns (monotonic). */
+int network_wait_place(struct network *n, uint64_t deadline_ns, struct failure *why);
+/** Wait for lease and proxy, likewise. */
 int network_wait(struct network *n, uint64_t deadline_ns, struct failure *why);
 
-/** After network_wait(): all borrowed from @n. */
+/** After network_wait_place(): all borrowed from @n. */
 int network_namespace_fd(const struct network *n);
 const struct message_lease_granted *network_lease(const struct network *n);
 struct slice network_ca_pem(const struct network *n);

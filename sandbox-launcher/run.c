@@ -68,10 +68,10 @@ static int start_network(struct run *run, struct failure *why)
 		.segment_fd = run->record.segment,
 		.audit_folder_fd = run->record.folder,
 	};
-	return network_start(&options, &run->network, why);
+	return network_start(run->network, &options, why);
 }
 
-/* The network is there: what the program must know of it. */
+/* The network is made, and may not be served yet: what the program must know of it. */
 static int finish_view(struct run *run, struct failure *why)
 {
 	char proxy[96], address[ADDRESS_TEXT_BYTES];
@@ -80,7 +80,7 @@ static int finish_view(struct run *run, struct failure *why)
 		int e = env_build(run->spec, &places, &run->env, why);
 		return e < 0 ? e : view_add_resolver(&run->plan.view, NULL, why);
 	}
-	int r = network_wait(run->network, clock_monotonic_ns() + NETWORK_START_NS, why);
+	int r = network_wait_place(run->network, clock_monotonic_ns() + NETWORK_START_NS, why);
 	if (r < 0)
 		return r;
 	const struct message_lease_granted *lease = network_lease(run->network);
@@ -190,12 +190,15 @@ static void end_telling(struct run *run)
 }
 
 /*
- * Everything up to the program's first instruction; a failure of any step means that it never runs. With a network the
+ * Everything up to the program's first instruction; a failure of any step means that it never runs. netd and the proxy load their
+ * libraries while the run is planned, and the sandbox builds its confinement while they get ready. With a network the
  * proxy writes to the log from its start on; without one the log is opened while the sandbox builds its confinement.
  */
 static int run_start(struct run *run, struct failure *why)
 {
-	int r = plan_make(&run->plan, run->spec, run->result, why);
+	int r = spec_has_network(run->spec) ? network_begin(&run->network, why) : 0;
+	if (r == 0)
+		r = plan_make(&run->plan, run->spec, run->result, why);
 	if (r < 0)
 		return r;
 	run->result->root = run->plan.root;
@@ -221,6 +224,8 @@ static int run_start(struct run *run, struct failure *why)
 		r = finish_view(run, why);
 	if (r == 0)
 		r = start_program(run, why);
+	if (r == 0 && run->network != NULL)
+		r = network_wait(run->network, clock_monotonic_ns() + NETWORK_START_NS, why);
 	if (!run->recorded) {
 		struct failure later = {0}; /* a failure before is what is told */
 		int e = record_run(run, r < 0 ? &later : why);

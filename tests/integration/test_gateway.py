@@ -19,7 +19,8 @@ import pytest
 from lab.eclusa import USER_UID
 from lab.events import wait_until
 from lab.namespaces import Namespace
-from lab.netd import NETD, WATCHDOG_S, Netd, captured_entry, check, libc, opened_entry
+from lab.netd import (LEASE_GRANTED, LEASE_PLACED, NETD, WATCHDOG_S, Netd, captured_entry, check, kind_of, libc, opened_entry,
+                      receive)
 
 FAULTS = ["netd-started", "netd-guard", "netd-gateway", "netd-rules", "netd-listeners", "netd-namespace",
           "netd-link", "netd-element", "netd-granted"]
@@ -500,6 +501,21 @@ def test_netd_keeps_two_capabilities_and_hides(netd):
     assert kinds == {"socket", "net"}
 
 
+def test_a_lease_is_shown_before_it_is_served_and_granted_after(who):
+    with Netd(uid=who) as netd:
+        netd.accept_listeners()
+        netd.ask_lease()
+        shown, (place,) = receive(netd.launcher)
+        assert kind_of(shown) == LEASE_PLACED
+        assert not select.select([netd.launcher], [], [], 0)[0], "granted, and no proxy has said that it knows the sandbox"
+        netd.acknowledge()
+        granted, (namespace,) = receive(netd.launcher)
+        assert kind_of(granted) == LEASE_GRANTED and granted[4:] == shown[4:]
+        assert os.fstat(namespace).st_ino == os.fstat(place).st_ino
+        os.close(place)
+        os.close(namespace)
+
+
 @pytest.mark.parametrize("end", ["launcher", "proxy", "kill"])
 def test_nothing_is_left_when_a_side_ends(who, end):
     with Netd(uid=who) as netd:
@@ -533,6 +549,9 @@ def test_killed_at_a_fault_point_it_grants_nothing_more(who, fault):
             if netd.launcher in ready:
                 try:
                     granted = netd.launcher.recv(65536)
+                    if kind_of(granted) == LEASE_PLACED:
+                        granted = b""
+                        continue
                 except ConnectionResetError:
                     pass  # it died with a message of ours unread
                 break

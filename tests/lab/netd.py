@@ -17,6 +17,7 @@ NETD = os.path.join(os.path.dirname(program()), "eclusa-netd")
 
 (FAILED, NETD_START, LEASE, LEASE_GRANTED, COUNTERS, COUNTERS_READ, LISTENERS, SANDBOX_ADD,
  SANDBOX_ADDED, SANDBOX_REMOVE) = range(1, 11)
+LEASE_PLACED = 27
 CLASSES = ["private", "link-local", "metadata", "special", "public", "service-port", "udp", "connections", "questions"]
 OPENED_MAX = 256
 CAPTURED_MAX = 256
@@ -125,9 +126,18 @@ class Netd:
         self.guard_fd = fds[kinds * count] if has_guard else None
         return self.listeners
 
+    def hear(self):
+        """What netd says to its launcher, but for the namespace that is shown before it is granted."""
+        data, fds = receive(self.launcher)
+        while kind_of(data) == LEASE_PLACED:
+            for fd in fds:
+                os.close(fd)
+            data, fds = receive(self.launcher)
+        return data, fds
+
     def failure(self):
         """The line of MESSAGE_FAILED, or None."""
-        data, _ = receive(self.launcher)
+        data, _ = self.hear()
         if kind_of(data) != FAILED:
             return None
         return data[16:].split(b"\0")[0].decode()
@@ -143,7 +153,7 @@ class Netd:
         return data[8:24].split(b"\0")[0].decode(), socket.inet_ntoa(data[89:93])
 
     def take_granted(self):
-        data, fds = receive(self.launcher)
+        data, fds = self.hear()
         assert kind_of(data) == LEASE_GRANTED, data
         sandbox = socket.inet_ntoa(data[9:13])
         service = socket.inet_ntoa(data[26:30])
@@ -158,7 +168,7 @@ class Netd:
 
     def counters(self):
         self.launcher.send(struct.pack("=II", COUNTERS, 0))
-        data, _ = receive(self.launcher)
+        data, _ = self.hear()
         assert kind_of(data) == COUNTERS_READ, data
         count, = struct.unpack_from("=I", data, 8 + 8 * len(CLASSES))
         self.samples = {}

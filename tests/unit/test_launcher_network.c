@@ -74,10 +74,10 @@ static const char *surplus(void)
 	return read(0, &byte, 1) == 0 ? NULL : "standard input is not empty";
 }
 
-static int fake_netd_grant(void)
+static int fake_netd_grant(enum message_kind kind)
 {
 	auto_fd ns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	const struct message_lease_granted granted = {.header = {MESSAGE_LEASE_GRANTED, 0},
+	const struct message_lease_granted granted = {.header = {kind, 0},
 		.sandbox = {.family = 4, .bytes = {10, 0, 0, 3}},
 		.service = {.family = 4, .bytes = {10, 255, 255, 254}},
 		.explicit_port = 3128};
@@ -112,6 +112,8 @@ static int fake_netd_serve(void)
 		read.packets[PACKET_UDP] = 40;
 		if (scenario_is("netd-dies-late"))
 			(void)kill(getpid(), SIGKILL);
+		if (m.header.kind == MESSAGE_NETD_FINISH)
+			return 0;
 		if (m.header.kind != MESSAGE_COUNTERS ||
 			channel_send(3, &read, sizeof(read), NULL, 0) < 0)
 			return say("unexpected message to netd");
@@ -144,7 +146,10 @@ static int fake_netd(void)
 		return channel_receive(4, &m, sizeof(m), NULL, 0, NULL) == 0 ? 0 : 2;
 	if (scenario_is("proxy-fails")) /* it quits in silence because the proxy did */
 		return channel_receive(4, &m, sizeof(m), NULL, 0, NULL) == 0 ? 1 : 2;
-	if (!scenario_is("netd-late") && fake_netd_grant() < 0)
+	if (!scenario_is("netd-late") && fake_netd_grant(MESSAGE_LEASE_PLACED) < 0)
+		return 1;
+	if (!scenario_is("netd-late") && !scenario_is("not-served") &&
+		fake_netd_grant(MESSAGE_LEASE_GRANTED) < 0)
 		return 1;
 	return fake_netd_serve();
 }
@@ -304,7 +309,7 @@ static struct network *start(void)
 {
 	struct network *n = NULL;
 	struct failure why = {0};
-	if (network_start(&stage.options, &n, &why) < 0)
+	if (network_begin(&n, &why) < 0 || network_start(n, &stage.options, &why) < 0)
 		fail_msg("%s", why.text);
 	return n;
 }
@@ -402,6 +407,22 @@ static void a_late_program_is_named(void **state)
 	assert_no_child_is_left();
 }
 
+/** Enough to make the sandbox, and not to let its program start. */
+static void a_place_is_known_before_it_is_served(void **state)
+{
+	(void)state;
+	struct failure why = {0};
+	assert_int_equal(setenv(SCENARIO, "not-served", 1), 0);
+	struct network *n = start();
+	assert_int_equal(network_wait_place(n, clock_monotonic_ns() + SOON_NS, &why), 0);
+	assert_true(fcntl(network_namespace_fd(n), F_GETFD) >= 0);
+	assert_int_equal(network_lease(n)->explicit_port, 3128);
+	assert_int_equal(network_wait(n, clock_monotonic_ns() + NS_PER_SEC / 10, &why), -ETIMEDOUT);
+	assert_string_equal(why.text, "the network was not ready in time: eclusa-netd is late");
+	network_free(n);
+	assert_no_child_is_left();
+}
+
 static void a_death_during_the_run_is_seen_and_reported(void **state)
 {
 	(void)state;
@@ -435,7 +456,9 @@ static void bad_options_start_nothing(void **state)
 		stage.options.resolver = cases[i].resolver;
 		stage.options.hosts = cases[i].hosts;
 		stage.options.upstream_ca = cases[i].upstream_ca;
-		assert_true(network_start(&stage.options, &n, &why) < 0);
+		assert_int_equal(network_begin(&n, &why), 0);
+		assert_true(network_start(n, &stage.options, &why) < 0);
+		network_free(n);
 		assert_string_equal(why.text, cases[i].line);
 		assert_no_ring_is_left();
 		assert_no_child_is_left();
@@ -459,6 +482,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(
 			the_one_that_knows_why_is_believed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_late_program_is_named, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_place_is_known_before_it_is_served, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_death_during_the_run_is_seen_and_reported, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(bad_options_start_nothing, set_up, tear_down),
