@@ -29,8 +29,8 @@ static int index_lock(int fd)
 	}
 }
 
-/** The chain's state after the last whole line, and where that ends. @return 0 or negative errno. */
-static int index_tail(int fd, struct chain *ret, off_t *ret_end)
+/** The chain's state after the last whole line, and how many bytes follow that. @return 0 or negative errno. */
+static int index_tail(int fd, struct chain *ret, off_t *ret_end, off_t *ret_torn)
 {
 	char tail[TAIL_BYTES];
 	struct stat st;
@@ -47,6 +47,7 @@ static int index_tail(int fd, struct chain *ret, off_t *ret_end)
 		text.len--;
 	(void)chain_start(&chain, AUDIT_INDEX_CHAIN); /* it is a name */
 	*ret_end = from + (off_t)text.len;
+	*ret_torn = got - (off_t)text.len;
 	if (text.len == 0 && from == 0) {
 		*ret = chain;
 		return 0;
@@ -65,13 +66,13 @@ static int index_tail(int fd, struct chain *ret, off_t *ret_end)
 int audit_index_head(int folder_fd, struct chain *ret)
 {
 	struct chain chain;
-	off_t end;
+	off_t end, torn;
 	int r = chain_start(&chain, AUDIT_INDEX_CHAIN);
 	auto_fd fd = openat(folder_fd, AUDIT_INDEX_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 && errno != ENOENT)
 		return -errno;
 	if (fd >= 0)
-		r = index_tail(fd, &chain, &end);
+		r = index_tail(fd, &chain, &end, &torn);
 	if (r == 0) {
 		chain.sequence--; /* the last one, not the next */
 		*ret = chain;
@@ -110,11 +111,11 @@ static int index_put(int fd, const struct audit_index_entry *e)
 {
 	struct chain chain = {0};
 	struct buf line;
-	off_t end = 0;
-	int r = index_tail(fd, &chain, &end);
+	off_t end = 0, torn = 0;
+	int r = index_tail(fd, &chain, &end, &torn);
 	if (r < 0)
 		return r;
-	if (ftruncate(fd, end) < 0)
+	if (torn > 0 && ftruncate(fd, end) < 0)
 		return -errno;
 	buf_init(&line, AUDIT_INDEX_LINE_BYTES_MAX);
 	r = index_compose(e, &chain, &line);

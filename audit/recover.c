@@ -281,6 +281,16 @@ static enum open_kind open_kind(const char *name)
 	return name[0] >= '0' && name[0] <= '9' ? OPEN_SEGMENT : OPEN_OTHER;
 }
 
+/** A bit of each kind of file that is there. */
+static unsigned kinds_seen(DIR *dir)
+{
+	unsigned seen = 0;
+	struct dirent *entry;
+	while ((entry = readdir(dir)) != NULL)
+		seen |= 1U << open_kind(entry->d_name);
+	return seen;
+}
+
 /** Every file of one kind. @return how many were completed, or the first error once all were tried. */
 static int recover_kind(struct recovery *r, DIR *dir, enum open_kind kind)
 {
@@ -316,9 +326,12 @@ int audit_folder_recover(int folder_fd, struct failure *why)
 	struct recovery r = {.folder_fd = folder_fd, .open_fd = open_fd, .why = why};
 	/* Rings first: what they hold goes into segments that are still marked as open. */
 	static const enum open_kind order[] = {OPEN_RING, OPEN_UNFINISHED, OPEN_SEGMENT};
+	unsigned seen = kinds_seen(dir);
+	if ((seen & 1U << OPEN_RING) != 0) /* its lines may get a new file */
+		seen |= 1U << OPEN_SEGMENT;
 	int count = 0, error = 0;
 	for (size_t i = 0; i < array_size(order); i++) {
-		int e = recover_kind(&r, dir, order[i]);
+		int e = (seen & 1U << order[i]) == 0 ? 0 : recover_kind(&r, dir, order[i]);
 		count += e > 0 ? e : 0;
 		error = e < 0 ? e : error;
 	}

@@ -12,15 +12,26 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#define READ_FIRST_BYTES 4096
+#define READ_MOST_BYTES  65536
+
+/* How much to ask for next: a file that gave less than asked for is at its end, or of the kind that gives so much at a time. */
+static size_t next_read(size_t asked, size_t got)
+{
+	if (got < asked)
+		return got < 512 ? 512 : got;
+	return asked < READ_MOST_BYTES ? 2 * asked : asked;
+}
+
 int file_read_fd(int fd, size_t limit, struct buf *to)
 {
-	size_t total = 0;
+	size_t total = 0, ask = READ_FIRST_BYTES;
 	for (;;) {
 		char *room;
-		int r = buf_reserve(to, 65536, &room);
+		int r = buf_reserve(to, ask, &room);
 		if (r < 0)
 			return r == -ENOBUFS ? -EFBIG : r;
-		ssize_t got = read(fd, room, 65536);
+		ssize_t got = read(fd, room, ask);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
@@ -31,6 +42,7 @@ int file_read_fd(int fd, size_t limit, struct buf *to)
 		if (total > limit)
 			return -EFBIG;
 		buf_grew(to, (size_t)got);
+		ask = next_read(ask, (size_t)got);
 	}
 }
 
@@ -109,9 +121,12 @@ int file_write_text(int dirfd, const char *path, const char *text)
 int file_make_dirs(const char *path, mode_t mode)
 {
 	char part[PATH_MAX];
+	struct stat st;
 	size_t len = strlen(path);
 	if (len == 0 || len >= sizeof(part))
 		return len == 0 ? -EINVAL : -ENAMETOOLONG;
+	if (stat(path, &st) == 0) /* as nearly always */
+		return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 	memcpy(part, path, len + 1);
 	for (size_t i = 1; i <= len; i++) {
 		if (part[i] != '/' && part[i] != '\0')
@@ -122,7 +137,6 @@ int file_make_dirs(const char *path, mode_t mode)
 			return -errno;
 		part[i] = kept;
 	}
-	struct stat st;
 	if (stat(path, &st) < 0)
 		return -errno;
 	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;

@@ -30,7 +30,8 @@ struct building {
 	int base; /* a tmpfs of ours: the root itself, or what lies under the root of --rootfs */
 	int root;
 	struct point_ours ours; /* where the caller's mounts may have places made */
-	int *ret_loadavg;       /* of proc_mount(); NULL: not wanted */
+	struct overlay_host host;
+	int *ret_loadavg; /* of proc_mount(); NULL: not wanted */
 };
 
 static int attach(int tree, const char *path)
@@ -86,6 +87,7 @@ static int make_item(const struct view_item *item)
 	case VIEW_OWN:  /* place_own() */
 	case VIEW_PROC: /* proc_mount() */
 		return 0;
+	case VIEW_DEVICE:
 	case VIEW_TREE_FILE:
 	case VIEW_INPUT_FILE:
 	case VIEW_COPY:
@@ -107,7 +109,23 @@ static int place_failed(const struct view_item *item, int r, struct failure *why
 	return failure_errno(why, r, "can't place /%s in the sandbox", shown);
 }
 
-/* @host: begun with the first tree, when the folder that it needs is there. */
+/* A node of the host's, which is looked at where it is mounted: it must be the device that it is called (CVE-2025-31133). */
+static int place_device(const struct view_item *item)
+{
+	char host[VIEW_PATH_BYTES + 1];
+	struct stat st;
+	struct mount_attr attr = {
+		.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC};
+	(void)snprintf(host, sizeof(host), "/%s", item->path); /* fits */
+	if (mount(host, item->path, NULL, MS_BIND, NULL) < 0 || lstat(item->path, &st) < 0)
+		return -errno;
+	if (!S_ISCHR(st.st_mode) || st.st_rdev != item->device)
+		return -ENODEV;
+	return mount_setattr(AT_FDCWD, item->path, AT_SYMLINK_NOFOLLOW, &attr, sizeof(attr)) < 0
+		? -errno
+		: 0;
+}
+
 static int place_item(const struct view_item *item, struct overlay_host *host)
 {
 	int r = item->kind == VIEW_ALIAS ? alias_place(item->path, item->text.ptr)
@@ -116,29 +134,25 @@ static int place_item(const struct view_item *item, struct overlay_host *host)
 		auto_fd point = open(item->path, O_PATH | O_CLOEXEC);
 		r = point < 0 ? -errno : cover_file(item, point);
 	}
-	if (r == 0 && item->kind == VIEW_TREE && host->etc < 0)
-		r = overlay_begin_host(host);
-	if (r == 0 && item->kind == VIEW_TREE)
-		r = overlay_show_host(host, item);
-	else if (r == 0 && has_tree(item))
-		r = attach(item->tree, item->path);
-	return r;
+	if (r < 0)
+		return r;
+	if (item->kind == VIEW_DEVICE)
+		return place_device(item);
+	if (item->kind == VIEW_TREE || (has_tree(item) && item->tree < 0))
+		return overlay_show_host(host, item);
+	return has_tree(item) ? attach(item->tree, item->path) : 0;
 }
 
 /* Into the base, which is the root: nothing is there yet but what earlier items brought along. */
-static int place_items(const struct view *v, struct failure *why)
+static int place_items(struct building *b, struct failure *why)
 {
-	struct overlay_host host = {-1, -1};
-	int r = 0;
-	for (size_t i = 0; i < v->count && r == 0; i++) {
-		if (view_is_late(&v->items[i]))
-			continue;
-		r = place_item(&v->items[i], &host);
+	const struct view *v = b->m->view;
+	for (size_t i = 0; i < v->count; i++) {
+		int r = view_is_late(&v->items[i]) ? 0 : place_item(&v->items[i], &b->host);
 		if (r < 0)
-			(void)place_failed(&v->items[i], r, why);
+			return place_failed(&v->items[i], r, why);
 	}
-	overlay_end_host(&host);
-	return r;
+	return 0;
 }
 
 static bool is_below(const char *path, const char *folder)
@@ -215,7 +229,10 @@ static int build_on_rootfs(const struct building *b, struct failure *why)
 	if (fchdir(root) < 0)
 		return failure_errno(why, -errno, "can't enter the root");
 	for (size_t i = 0; i < v->count; i++) {
-		r = has_tree(&v->items[i]) ? attach(v->items[i].tree, v->items[i].path) : 0;
+		const struct view_item *item = &v->items[i];
+		r = item->kind == VIEW_DEVICE ? place_device(item)
+			: has_tree(item)      ? attach(item->tree, item->path)
+					      : 0;
 		if (r < 0)
 			return place_failed(&v->items[i], r, why);
 	}
@@ -282,18 +299,36 @@ static int place_late(struct building *b, struct failure *why)
 	return r < 0 ? failure_errno(why, r, "can't remove folders for inputs") : 0;
 }
 
+/* By mount(2), which is one call in place of nine. */
+static int mount_tmpfs(const char *path, uint64_t bytes, unsigned inodes, mode_t mode)
+{
+	char options[128];
+	(void)snprintf(options, sizeof(options), "size=%llu,nr_inodes=%u,mode=%o,uid=%u,gid=%u",
+		(unsigned long long)bytes, inodes, mode, SANDBOX_UID, SANDBOX_GID); /* fits */
+	return mount("none", path, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0 ? -errno : 0;
+}
+
+/* A folder of what is mounted over the stage, by itself, so that what is beside it is out of reach. */
+static int mount_part(size_t i)
+{
+	char part[sizeof(OVERLAY_STAGE) + 16];
+	(void)snprintf(part, sizeof(part), OVERLAY_STAGE "/%zu", i); /* fits */
+	if (mkdir(part, 0700) < 0 || chmod(part, SCRATCH[i].mode) < 0 ||
+		mount(part, SCRATCH[i].path, NULL, MS_BIND, NULL) < 0)
+		return -errno;
+	return 0;
+}
+
+/* One file system for all but /out: making and ending one is what costs. As a whole it goes over a folder of the host's, with which it is let go. */
 static int mount_writable(struct building *b)
 {
-	for (size_t i = 0; i < array_size(SCRATCH); i++) {
-		auto_fd tree = view_tmpfs(b->m->scratch_bytes, SCRATCH_INODES, SCRATCH[i].mode,
-			SANDBOX_UID, SANDBOX_GID);
-		int r = tree < 0 ? tree : point_is_ours(&b->ours, tree);
-		if (r == 0)
-			r = attach(tree, SCRATCH[i].path);
-		if (r < 0)
-			return r;
-	}
-	return attach(b->m->out, "out");
+	int r = mount_tmpfs(OVERLAY_STAGE, b->m->scratch_bytes, SCRATCH_INODES, 0700);
+	for (size_t i = 0; i < array_size(SCRATCH) && r == 0; i++)
+		r = mount_part(i);
+	auto_fd whole = r < 0 ? r : open(OVERLAY_STAGE, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (r == 0)
+		r = whole < 0 ? -errno : point_is_ours(&b->ours, whole);
+	return r < 0 ? r : attach(b->m->out, "out");
 }
 
 /* Files of the program's own, in the writable folders, which only we have touched yet. */
@@ -316,12 +351,14 @@ static int enter_base(struct building *b, struct failure *why)
 {
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return failure_errno(why, -errno, "can't make the mounts private");
-	b->base = view_tmpfs(b->m->view->text_bytes + ROOT_SPARE_BYTES, ROOT_INODES, 0755,
-		SANDBOX_UID, SANDBOX_GID);
-	if (b->base < 0)
-		return failure_errno(why, b->base, "can't make the root of the sandbox");
-	if (move_mount(b->base, "", AT_FDCWD, "/usr", MOVE_MOUNT_F_EMPTY_PATH) < 0 ||
-		fchdir(b->base) < 0)
+	int r = overlay_begin_host(&b->host);
+	if (r == 0)
+		r = mount_tmpfs(
+			"/etc", b->m->view->text_bytes + ROOT_SPARE_BYTES, ROOT_INODES, 0755);
+	if (r < 0)
+		return failure_errno(why, r, "can't make the root of the sandbox");
+	b->base = open("/etc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (b->base < 0 || fchdir(b->base) < 0)
 		return failure_errno(why, -errno, "can't enter the root of the sandbox");
 	return 0;
 }
@@ -336,7 +373,7 @@ static int build_root(struct building *b, struct failure *why)
 		b->root = build_on_rootfs(b, why);
 		return b->root < 0 ? b->root : 0;
 	}
-	r = place_items(b->m->view, why);
+	r = place_items(b, why);
 	if (r < 0)
 		return r;
 	b->root = fcntl(b->base, F_DUPFD_CLOEXEC, 3);
@@ -379,19 +416,21 @@ static int build(struct building *b, struct failure *why)
 
 int mounts_enter(const struct mounts *m, int *ret_loadavg, struct failure *why)
 {
-	struct building b = {.m = m, .base = -1, .root = -1, .ret_loadavg = ret_loadavg};
+	struct building b = {
+		.m = m, .base = -1, .root = -1, .host = {.etc = -1}, .ret_loadavg = ret_loadavg};
 	int r = build(&b, why);
+	overlay_end_host(&b.host);
 	fd_close(&b.base);
 	fd_close(&b.root);
 	return r;
 }
 
-bool mounts_is_shadowed(const struct view *v, const char *folder)
+/* Whether a mount of the caller's is at this path. */
+static bool is_hidden(const struct view *v, const char *path)
 {
 	bool found = false;
 	for (size_t i = 0; i < v->count && !found; i++)
-		found = view_is_late(&v->items[i]) && v->items[i].kind != VIEW_TMPFS &&
-			strcmp(v->items[i].path, folder + 1) == 0;
+		found = view_is_late(&v->items[i]) && strcmp(v->items[i].path, path) == 0;
 	return found;
 }
 
@@ -403,10 +442,8 @@ static bool is_full(const char *folder)
 
 const char *mounts_full(const struct view *v, char to[static VIEW_PATH_BYTES + 1])
 {
-	static const char *const folders[] = {MOUNTS_OUT, "/tmp", "/work", VIEW_HOME, "/dev/shm"};
-	for (size_t i = 0; i < array_size(folders); i++)
-		if (is_full(folders[i]) && !mounts_is_shadowed(v, folders[i]))
-			return folders[i];
+	if (is_full(MOUNTS_OUT) && !is_hidden(v, &MOUNTS_OUT[1]))
+		return MOUNTS_OUT;
 	for (size_t i = 0; i < v->count; i++) {
 		if (v->items[i].kind != VIEW_TMPFS)
 			continue;
@@ -414,5 +451,11 @@ const char *mounts_full(const struct view *v, char to[static VIEW_PATH_BYTES + 1
 		if (is_full(to))
 			return to;
 	}
-	return NULL;
+	size_t shown = 0;
+	while (shown < array_size(SCRATCH) && is_hidden(v, SCRATCH[shown].path))
+		shown++;
+	if (shown == array_size(SCRATCH))
+		return NULL;
+	(void)snprintf(to, VIEW_PATH_BYTES + 1, "/%s", SCRATCH[shown].path); /* fits */
+	return is_full(to) ? MOUNTS_SCRATCH : NULL;
 }

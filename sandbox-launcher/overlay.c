@@ -17,11 +17,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#define LOWER       ".lower"
-#define MERGED      ".merged"
-#define HOST_FOLDER "/etc" /* every host has it */
-#define HOST_LAYERS "/etc:run"
-#define FLAGS       (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+#define LOWER  ".lower"
+#define MERGED ".merged"
+#define ETC    "/etc"
+#define FLAGS  (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
 #define MOUNTINFO_BYTES_MAX ((size_t)64 << 20)
 
@@ -151,63 +150,94 @@ static int show_folder(
 
 int overlay_begin_host(struct overlay_host *h)
 {
-	*h = (struct overlay_host){open(HOST_FOLDER, O_PATH | O_DIRECTORY | O_CLOEXEC), -1};
-	if (h->etc < 0)
-		return -errno;
-	auto_fd overlay = overlay_open(HOST_LAYERS);
-	int r = overlay < 0 ? 0 : attach(overlay, HOST_FOLDER);
-	if (overlay >= 0 && r == 0)
-		h->overlay = fd_take(&overlay);
-	return r;
+	*h = (struct overlay_host){.etc = open(ETC, O_PATH | O_DIRECTORY | O_CLOEXEC)};
+	return h->etc < 0 ? -errno : 0;
 }
 
 void overlay_end_host(struct overlay_host *h)
 {
 	fd_close(&h->etc);
-	fd_close(&h->overlay);
 }
 
-bool overlay_can_cut(const char *path)
+bool overlay_needs_no_tree(const char *path, bool folder)
 {
-	const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+	const struct open_how how = {.flags = O_PATH | O_CLOEXEC,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
-	if (strncmp(path, HOST_FOLDER "/", sizeof(HOST_FOLDER)) != 0)
-		return false;
-	auto_fd etc = open(HOST_FOLDER, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	auto_fd folder = etc < 0
+	if (strncmp(path, ETC "/", sizeof(ETC)) != 0)
+		return folder;
+	auto_fd etc = open(ETC, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_fd found = etc < 0
 		? -1
-		: (int)syscall(SYS_openat2, etc, path + sizeof(HOST_FOLDER), &how, sizeof(how));
-	return folder >= 0;
+		: (int)syscall(SYS_openat2, etc, path + sizeof(ETC), &how, sizeof(how));
+	return found >= 0;
 }
 
-/*
- * The folder is first mounted over one that every host has, above those of earlier calls; with the host's tree all of them go.
- * Other file systems are looked for below /usr alone, where administrators put some.
- */
-static int show_by_itself(const char *path, int tree)
+/* By mount(2), which is one call in place of eight. */
+static int mount_overlay(const char *lower, const char *path)
 {
-	int r = tree < 0 ? tree : attach(tree, HOST_FOLDER);
-	if (r < 0)
-		return r;
-	bool hides =
-		strcmp(path, "usr") == 0 && overlay_hides(AT_FDCWD, "/proc/self/mountinfo", path);
-	auto_fd overlay = hides ? -EXDEV : overlay_open(HOST_LAYERS);
-	return attach(overlay < 0 ? tree : overlay, path);
+	char options[VIEW_PATH_BYTES + 96];
+	(void)snprintf(options, sizeof(options),
+		"lowerdir=%s:run,redirect_dir=nofollow,metacopy=off", lower); /* fits */
+	return mount("none", path, "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV, options) < 0
+		? -errno
+		: 0;
+}
+
+/* All mounts that came from the host are locked in a user namespace, and of a folder with such a mount in it there is no overlay. */
+static int show_folder_of_host(const char *host, const char *path)
+{
+	if (mount_overlay(host, path) == 0)
+		return 0;
+	auto_fd tree = view_open_tree(AT_FDCWD, host, FLAGS);
+	return tree < 0 ? tree : attach(tree, path);
+}
+
+/* Into the file that is there. */
+static int copy_file(int etc, const char *below, const char *path)
+{
+	struct buf text;
+	buf_init(&text, 4 * VIEW_COPY_MAX);
+	int r = file_read(etc, below, VIEW_COPY_MAX, &text);
+	auto_fd fd = r < 0 ? -1 : open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (r == 0)
+		r = fd < 0 ? -errno : file_write_all(fd, buf_slice(&text));
+	buf_fini(&text);
+	return r;
+}
+
+/* The launcher's own copy of the folder, which the overlay then covers. */
+static int show_tree(const struct view_item *item)
+{
+	int r = attach(item->tree, item->path);
+	if (r == 0)
+		(void)mount_overlay(item->path, item->path); /* else it is shown as it is */
+	return r;
 }
 
 /* In a container files of /etc may be mounts, and then there is no overlay of all of it. */
-int overlay_show_host(const struct overlay_host *h, const struct view_item *item)
+int overlay_show_host(struct overlay_host *h, const struct view_item *item)
 {
-	const char *below = item->path + sizeof(HOST_FOLDER) - 1;
+	char host[VIEW_PATH_BYTES + 32];
 	if (item->tree >= 0)
-		return show_by_itself(item->path, item->tree);
-	auto_fd tree = h->overlay < 0
-		? view_open_tree(h->etc, below, FLAGS)
-		: open_tree(h->overlay, below,
-			  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-	if (h->overlay < 0)
-		return show_by_itself(item->path, tree);
-	return tree < 0 ? -errno : attach(tree, item->path);
+		return show_tree(item);
+	if (!slice_starts(slice_of(item->path), SLICE("etc/"))) {
+		(void)snprintf(host, sizeof(host), "/%s", item->path); /* fits */
+		return show_folder_of_host(host, item->path);
+	}
+	const char *below = item->path + sizeof(ETC) - 1;
+	if (h->kind == OVERLAY_ETC_UNKNOWN) {
+		(void)snprintf(host, sizeof(host), "/proc/self/fd/%d", h->etc);
+		h->kind = mount_overlay(host, OVERLAY_STAGE) == 0 ? OVERLAY_ETC_WHOLE
+								  : OVERLAY_ETC_EACH;
+	}
+	if (h->kind == OVERLAY_ETC_WHOLE) {
+		(void)snprintf(host, sizeof(host), OVERLAY_STAGE "/%s", below); /* fits */
+		return mount(host, item->path, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
+	}
+	if (item->kind == VIEW_TREE_FILE)
+		return copy_file(h->etc, below, item->path);
+	(void)snprintf(host, sizeof(host), "/proc/self/fd/%d/%s", h->etc, below); /* fits */
+	return show_folder_of_host(host, item->path);
 }
 
 /* Whether the overlay's file is the one that was opened: the host may have put another under its name since. */

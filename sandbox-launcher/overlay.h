@@ -25,24 +25,35 @@ struct overlay_place {
 int overlay_show(
 	const struct view_item *item, const struct overlay_place *place, struct failure *why);
 
-/** The overlay of the host's /etc, of which folders are cut out: a file system of its own for each would cost more to make and to end. */
+/**
+ * What shows the system's own folders. Of /etc one overlay is made, of which folders and files are cut out: a file system of its own for
+ * each, or a copy, would cost more to make and to end.
+ */
 struct overlay_host {
-	int etc;     /* the host's */
-	int overlay; /* -1: the kernel refuses it, and each gets its own */
+	int etc; /* the host's */
+	enum {
+		OVERLAY_ETC_UNKNOWN,
+		OVERLAY_ETC_WHOLE,
+		OVERLAY_ETC_EACH /* the kernel refuses it: each folder gets its own, each file is copied */
+	} kind;
 };
-/** Before anything of the host is shown; the working directory holds `run`, as below. */
+/** Before anything is mounted. */
 int overlay_begin_host(struct overlay_host *h);
 void overlay_end_host(struct overlay_host *h);
 /**
- * Whether this folder of the host, by its absolute path, can be cut out: it is in /etc, reached by no link and no other mount. Its item
- * then has no tree: one that nobody attaches ends by a grace period of RCU, which whoever closes it waits for.
+ * Whether this folder or file of the host, by its absolute path, can be shown by that alone: it is a folder beside /etc, or in /etc and reached
+ * by no link and no other mount. Its item then has no tree: one that nobody attaches ends by a grace period of RCU, which whoever
+ * closes it waits for.
  */
-bool overlay_can_cut(const char *path);
+bool overlay_needs_no_tree(const char *path, bool folder);
 /**
- * Place @item, a folder of the system's and of kind VIEW_TREE, over the folder of its path in the working directory. Where the
- * kernel refuses the overlay, or it would hide something, it is mounted as it is. Needs no overlay_begin().
+ * Place @item, of the system's and of kind VIEW_TREE or (without a tree) VIEW_TREE_FILE, over what has its path in the working directory,
+ * which holds `run`, as below. Where the kernel refuses the overlay, as it does where something is mounted in the folder, a folder is
+ * mounted as it is. Covers OVERLAY_STAGE, which must be shown before what is in /etc. Needs no overlay_begin().
  */
-int overlay_show_host(const struct overlay_host *h, const struct view_item *item);
+int overlay_show_host(struct overlay_host *h, const struct view_item *item);
+/* A folder that every host has, to mount over what ends with the host's tree. */
+#define OVERLAY_STAGE "/usr"
 
 /* Of overlay_begin(); one without an upper layer needs two: `run` is an empty folder of ours, which stays. */
 #define OVERLAY_LAYERS ".lower:run"

@@ -23,11 +23,12 @@ static int read_namespaces(ino_t ret[static PROBE_NAMESPACES])
 {
 	static const char *const names[PROBE_NAMESPACES] = {
 		"user", "mnt", "pid", "ipc", "uts", "cgroup", "net"};
+	auto_fd folder = open("/proc/self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (folder < 0)
+		return -errno;
 	for (size_t i = 0; i < PROBE_NAMESPACES; i++) {
-		char path[32];
 		struct stat st;
-		(void)snprintf(path, sizeof(path), "/proc/self/ns/%s", names[i]);
-		if (stat(path, &st) < 0)
+		if (fstatat(folder, names[i], &st, 0) < 0)
 			return -errno;
 		ret[i] = st.st_ino;
 	}

@@ -29,6 +29,8 @@ void record_init(struct record *r)
 
 void record_fini(struct record *r)
 {
+	audit_segment_free(r->log);
+	r->log = NULL;
 	fd_close(&r->segment);
 	fd_close(&r->folder);
 }
@@ -62,23 +64,25 @@ static struct audit_event event_of_run(const struct plan *p, const char *id, con
 	return e;
 }
 
-/** Events, then the hash of the last one into the folder's index. The chain is named for the sandbox. */
+/**
+ * Events, then the hash of the last one into the folder's index. The chain is named for the sandbox. @shared: a recorder wrote to it,
+ * too, and reserved room on the disk.
+ */
 static int record_events(struct record *r, enum audit_index_kind kind,
-	const struct audit_event *events, size_t count, struct failure *why)
+	const struct audit_event *events, size_t count, bool shared, struct failure *why)
 {
-	struct audit_segment *segment = NULL;
-	const char *id = events[0].sandbox_id;
-	int e = audit_segment_attach(r->segment, id, &segment, why);
+	int e = r->log != NULL
+		? 0
+		: audit_segment_attach(r->segment, events[0].sandbox_id, &r->log, why);
 	for (size_t i = 0; i < count && e == 0; i++)
-		e = audit_segment_append_event(segment, &events[i]);
-	if (e == 0 && kind == AUDIT_INDEX_CLOSED)
-		audit_segment_release(segment);
+		e = audit_segment_append_event(r->log, &events[i]);
+	if (e == 0 && kind == AUDIT_INDEX_CLOSED && shared)
+		audit_segment_release(r->log);
 	if (e == 0) {
 		const struct audit_index_entry entry = {
-			.kind = kind, .segment = r->name, .at = audit_segment_chain(segment)};
+			.kind = kind, .segment = r->name, .at = audit_segment_chain(r->log)};
 		e = audit_index_append(r->folder, &entry, why);
 	}
-	audit_segment_free(segment);
 	return e < 0 ? failure_errno(why, e, "the audit log can't be written") : 0;
 }
 
@@ -173,7 +177,7 @@ int record_start(struct record *r, const struct plan *p, const char *id, struct 
 		files[i] = (struct audit_file){
 			.name = in->name, .size = regular ? (uint64_t)in->st.st_size : UINT64_MAX};
 	}
-	return record_events(r, AUDIT_INDEX_OPENED, &event, 1, why);
+	return record_events(r, AUDIT_INDEX_OPENED, &event, 1, false, why);
 }
 
 static const struct {
@@ -311,6 +315,7 @@ static void add_violations(struct record_end *end, const struct record *r, const
 		e->detail = filter_row_why(v->row);
 		e->count = v->count;
 		end->violations[i].argv[0] = v->executable;
+		end->violations[i].argv[1] = NULL;
 		e->argv = end->violations[i].argv;
 	}
 }
@@ -338,14 +343,16 @@ static void add_exit(struct record_end *all, const struct record *r, const struc
 int record_finish(struct record *r, const struct plan *p, const struct result *result,
 	const struct message_counters_read *counters, struct failure *why)
 {
-	auto_free struct record_end *end = calloc(1, sizeof(*end));
+	auto_free struct record_end *end = malloc(sizeof(*end)); /* most of it is never used */
 	if (end == NULL)
 		return failure_set(why, -ENOMEM, "out of memory");
+	end->count = 0;
 	if (counters != NULL)
 		add_packets(end, r, p, result, counters);
 	add_violations(end, r, p, result);
 	add_exit(end, r, p, result);
-	int e = record_events(r, AUDIT_INDEX_CLOSED, end->events, end->count, why);
+	int e = record_events(
+		r, AUDIT_INDEX_CLOSED, end->events, end->count, p->profile != NULL, why);
 	if (e == 0)
 		audit_segment_close(r->folder, r->name);
 	return e;

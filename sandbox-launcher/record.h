@@ -7,8 +7,9 @@
 #include "sandbox-launcher/plan.h"
 
 struct record {
-	int folder;  /* -1 = not open */
-	int segment; /* -1 = not open */
+	int folder;                /* -1 = not open */
+	int segment;               /* -1 = not open */
+	struct audit_segment *log; /* attached to it by record_start() */
 	uint64_t start_ms;
 	char name[128]; /* of the segment's file */
 };

@@ -33,26 +33,30 @@ bool stream_done(const struct stream *s)
 	return s->from < 0 && !stream_wants_write(s);
 }
 
-static int stream_keep(struct stream *s, struct slice chunk)
+/* @len bytes are behind what is kept. */
+static void stream_keep(struct stream *s, size_t len)
 {
-	s->total += chunk.len;
+	s->total += len;
 	if (s->to < 0) {
 		uint64_t room = s->limit - buf_len(&s->kept);
-		if (chunk.len > room)
-			chunk.len = (size_t)room;
+		if (len > room)
+			len = (size_t)room;
 	}
-	return chunk.len == 0 ? 0 : buf_append(&s->kept, chunk);
+	buf_grew(&s->kept, len);
 }
 
 int stream_read(struct stream *s)
 {
-	char chunk[STREAM_CHUNK];
+	char *room;
 	if (!stream_wants_read(s))
 		return 0;
-	ssize_t got = read(s->from, chunk, sizeof(chunk));
+	int r = buf_reserve(&s->kept, STREAM_CHUNK, &room);
+	if (r < 0)
+		return r;
+	ssize_t got = read(s->from, room, STREAM_CHUNK);
 	if (got > 0)
-		return stream_keep(s, (struct slice){chunk, (size_t)got});
-	if (got == 0 || (errno != EAGAIN && errno != EINTR))
+		stream_keep(s, (size_t)got);
+	else if (got == 0 || (errno != EAGAIN && errno != EINTR))
 		s->from = -1;
 	return 0;
 }

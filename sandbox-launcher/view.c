@@ -188,7 +188,19 @@ int view_tmpfs(uint64_t bytes, uint64_t inodes, mode_t mode, uid_t uid, gid_t gi
 	return mount < 0 ? -errno : mount;
 }
 
-/* A public file or folder of the host as it is: links as links, small files as copies, the rest as read-only mounts. */
+/* Of a file that is not even a page, a copy costs less than a mount. */
+#define CUT_BYTES 4096
+
+static bool needs_no_tree(const char *path, const struct stat *st)
+{
+	bool folder = S_ISDIR(st->st_mode);
+	return (folder || st->st_size > CUT_BYTES) && overlay_needs_no_tree(path, folder);
+}
+
+/*
+ * A public file or folder of the host as it is: links as links, folders and what is in /etc by overlays, other small files as copies,
+ * the rest as read-only mounts.
+ */
 static int add_host(struct view *v, const char *path)
 {
 	struct stat st;
@@ -203,6 +215,8 @@ static int add_host(struct view *v, const char *path)
 	}
 	if ((st.st_mode & 04) == 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
 		return 0; /* not public: not shown */
+	if (needs_no_tree(path, &st))
+		return view_add_tree(v, path + 1, -1, S_ISDIR(st.st_mode));
 	if (S_ISREG(st.st_mode) && (size_t)st.st_size <= VIEW_COPY_MAX) {
 		struct buf text;
 		buf_init(&text, 4 * VIEW_COPY_MAX);
@@ -212,8 +226,6 @@ static int add_host(struct view *v, const char *path)
 		buf_fini(&text);
 		return r;
 	}
-	if (S_ISDIR(st.st_mode) && overlay_can_cut(path))
-		return view_add_tree(v, path + 1, -1, true);
 	auto_fd tree = view_open_tree(AT_FDCWD, path, READ_ONLY);
 	int r = tree < 0 ? tree : view_add_tree(v, path + 1, tree, S_ISDIR(st.st_mode));
 	if (r == 0)
@@ -308,23 +320,14 @@ static const struct {
 
 #define MEMORY_DEVICES 1 /* the major number of all of them */
 
-/* A device node is taken from the host only if it is the device that it is called (CVE-2025-31133). */
-static int add_device(struct view *v, size_t which, struct failure *why)
+static int add_devices(struct view *v)
 {
-	char host[32];
-	struct stat st;
-	(void)snprintf(host, sizeof(host), "/%s", DEVICES[which].path);
-	auto_fd node = open(host, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (node < 0 || fstat(node, &st) < 0)
-		return failure_errno(why, -errno, "%s", host);
-	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(MEMORY_DEVICES, DEVICES[which].minor))
-		return failure_set(why, -ENODEV, "%s is not the device of that name", host);
-	auto_fd tree =
-		view_open_tree(node, "", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-	int r = tree < 0 ? tree : view_add_tree(v, DEVICES[which].path, tree, false);
-	if (r < 0)
-		return failure_errno(why, r, "%s", host);
-	(void)fd_take(&tree);
+	for (size_t i = 0; i < array_size(DEVICES); i++) {
+		struct view_item *item = view_next(v, VIEW_DEVICE, DEVICES[i].path);
+		if (item == NULL)
+			return -ENOMEM;
+		item->device = makedev(MEMORY_DEVICES, DEVICES[i].minor);
+	}
 	return 0;
 }
 
@@ -346,16 +349,16 @@ int view_add_rootfs(struct view *v, struct failure *why)
 	static const char *const folders[] = {
 		"dev", "dev/shm", "etc", "proc", "tmp", "work", "out", "home", "home/sandbox"};
 	int r = add_own(v, folders, array_size(folders), false);
-	if (r < 0)
-		return failure_errno(why, r, "can't prepare the files of the sandbox");
-	for (size_t i = 0; i < array_size(DEVICES) && r == 0; i++)
-		r = add_device(v, i, why);
-	return r;
+	if (r == 0)
+		r = add_devices(v);
+	return r < 0 ? failure_errno(why, r, "can't prepare the files of the sandbox") : 0;
 }
 
 int view_add_host(struct view *v, struct failure *why)
 {
 	int r = add_own(v, FOLDERS, array_size(FOLDERS), true);
+	if (r == 0)
+		r = add_devices(v);
 	if (r < 0)
 		return failure_errno(why, r, "can't prepare the files of the sandbox");
 	for (size_t i = 0; i < array_size(HOST_PATHS); i++) {
@@ -363,9 +366,7 @@ int view_add_host(struct view *v, struct failure *why)
 		if (r < 0)
 			return failure_errno(why, r, "can't show %s to the sandbox", HOST_PATHS[i]);
 	}
-	for (size_t i = 0; i < array_size(DEVICES) && r == 0; i++)
-		r = add_device(v, i, why);
-	return r;
+	return 0;
 }
 
 int view_add_resolver(struct view *v, const struct address *server, struct failure *why)

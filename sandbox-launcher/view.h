@@ -27,6 +27,7 @@ enum view_kind {
 	VIEW_ALIAS,
 	VIEW_OWN,
 	VIEW_PROC,
+	VIEW_DEVICE,
 	VIEW_TREE,
 	VIEW_TREE_FILE,
 	VIEW_INPUT,
@@ -44,7 +45,8 @@ struct view_item {
 	struct slice
 		text; /* VIEW_TEXT, VIEW_OWN, VIEW_PROC content, VIEW_LINK target, VIEW_ALIAS what it shows, VIEW_INPUT_FILE name in its folder; owned */
 	uint64_t bytes; /* VIEW_TMPFS: its size */
-	int tree; /* VIEW_TREE*, VIEW_INPUT*, VIEW_BIND*: detached mount, attributes set; -1 otherwise, and where overlay_can_cut() */
+	dev_t device;   /* VIEW_DEVICE: which one must be there */
+	int tree; /* VIEW_TREE*, VIEW_INPUT*, VIEW_BIND*: detached mount, attributes set; -1 otherwise, and where overlay_needs_no_tree() */
 	int layer; /* VIEW_INPUT_FILE: the same of its folder; -1: unknown */
 };
 

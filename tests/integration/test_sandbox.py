@@ -5,6 +5,7 @@ as root and as an ordinary user; one behaviour a test.
 import base64
 import fcntl
 import glob
+import hashlib
 import json
 import os
 import pty
@@ -438,11 +439,18 @@ def test_folders_of_etc_are_parts_of_one_overlay_and_what_is_mounted_there_is_sh
     done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script], cwd=box.home, env=ENVIRONMENT,
                           capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.startswith("deeper\n") and " overlay " in done.stdout, (done.stdout, done.stderr)
-    words = " ".join(box.words("--", "grep", "-c", "/etc/.*overlay", "/proc/self/mountinfo"))
+    show = "grep -c \"/etc/.*overlay\" /proc/self/mountinfo; sha256sum </etc/services"
+    words = " ".join(box.words("--", "sh", "-c", f"'{show}'"))
     done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c",
                            f"mount --bind /etc/hosts /etc/hosts && exec {words}"], cwd=box.home, env=ENVIRONMENT,
-                          capture_output=True, text=True, timeout=60, check=False)  # as in a container: each has its own
-    assert done.stdout == f"{len(parts)}\n", done.stderr
+                          capture_output=True, text=True, timeout=60, check=False)  # as in a container: each folder has its own, files are copied
+    with open("/etc/services", "rb") as file:
+        services = hashlib.sha256(file.read()).hexdigest()
+    assert done.stdout == f"{sum(os.path.isdir(line[4]) for line in parts)}\n{services}  -\n", done.stderr
+    words = " ".join(box.words("--", "grep", "-c", '"/usr .*overlay"', "/proc/self/mountinfo"))
+    done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", f"mount -t tmpfs none /usr/games && exec {words}"],
+                          cwd=box.home, env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "0\n", "shown as it is, as an overlay would hide what is mounted there"
 
 
 def test_names_of_inputs_may_hold_anything(box):
@@ -617,6 +625,16 @@ def test_a_full_folder_is_told(box):
     assert (status, name, result["decided_by_bytes"]) == (1, "disk", 1 << 20)
     status, name, result = verdict(box, "--memory", "128M", "--", "sh", "-c", "head -c 100M /dev/zero >/tmp/x")
     assert (status, name, result["decided_by_bytes"]) == (1, "disk", 64 << 20)
+    assert "/tmp, /work, /home/sandbox and /dev/shm" in result["errors"][0]
+
+
+def test_folders_that_share_their_room_are_apart_in_all_else(box):
+    """One file system of half the memory: what is in one takes room from the others, and can't be reached or linked from there."""
+    status, name, result = verdict(box, "--memory", "128M", "--", "sh", "-c", "head -c 40M /dev/zero >/work/x && head -c 40M /dev/zero >/dev/shm/x")
+    assert (status, name, result["decided_by_bytes"]) == (1, "disk", 64 << 20), result
+    status, _, result = verdict(box, "--", "sh", "-c", "touch /work/x; ln /work/x /tmp/x; ls -a /tmp /dev/shm ~ /work/..|grep x$; stat -c %a /tmp ~ /dev/shm .")
+    assert (status, result["stdout"].split()) == (0, ["1777", "755", "1777", "755"]), result
+    assert "cross-device" in result["stderr"]
 
 
 @pytest.mark.parametrize("command, status", [("no-such-program", 127), ("/no/such", 127), ("/etc/passwd", 126), ("/usr", 126)])
