@@ -164,7 +164,7 @@ def disk():
     options = [*ROOM, "--memory", "8M", "--out-limit", "1M"]
     cases = [Case(words, "disk", code, options, anyone=True, decided_by_bytes=size) for words, code, size in (
         ("fill-out 9", 9, MIB), ("fill-tmp 9", 9, 4 * MIB), ("fill-work 9", 9, 4 * MIB), ("fill-home 9", 9, 4 * MIB),
-        ("fill-shm 9", 9, 4 * MIB),
+        ("fill-shm 9", 9, 4 * MIB), ("all-folders", 9, MIB),
         ("child fill-out 9", 9, MIB), ("exec fill-tmp 1", 1, 4 * MIB), ("fill-out 255", 255, MIB),
         (["sh", "-c", "head -c 2000000 /dev/zero >/out/x"], 1, MIB),
         (["sh", "-c", "head -c 2000000 /dev/zero | tee /out/x >/dev/null; exit 3"], 3, MIB))]
