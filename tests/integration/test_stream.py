@@ -54,7 +54,7 @@ def test_a_reader_who_leaves_ends_the_program(box):
     with box.popen("--stream", "--timeout", "30s", "--", "yes") as process:
         process.stdout.read(100)
         process.stdout.close()
-        assert process.wait(20) == 125
+        assert process.wait(60) == 125
 
 
 def test_a_refused_call_is_told_when_it_was_made(box):

@@ -236,7 +236,7 @@ def test_what_a_rule_grants_ends_the_frames(world, who):
 def test_a_quiet_socket_is_cut_and_an_abort_passes_on(world, who):
     run, seen, connections = exchanges(
         world, {"path": "/ws/quiet", "id": "idle"}, {"path": "/ws/quiet", "id": "abort", "end": "abort"},
-        user=who, limits="idle_ms=300")
+        user=who, limits="idle_ms=1000")
     assert seen["idle"]["status"] == 101 and seen["idle"]["end"] == "cut", seen
     assert decision(run, seen["idle"])["status_code"] == "error.timeout"
     assert decision(run, seen["abort"])["status_code"] == "allow.rule"
