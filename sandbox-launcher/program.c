@@ -17,13 +17,12 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #define PROGRAM_FIRST_FD  3
 #define PROGRAM_SECOND_FD 4
 #define PROGRAM_KILL_NS   NS_PER_SEC
-#define PROGRAM_LOOK_NS                                                                            \
-	100000 /* first pause for a dying child; later ones are longer, up to 1 ms */
+/* between looks at children that die, if none says so */
+#define PROGRAM_LOOK_NS (10 * NS_PER_MS)
 
 /* what a test may tell our programs; sanitizers' options for its own builds */
 static const char *const passed_variables[] = {
@@ -155,27 +154,36 @@ static bool program_ends(const struct program *p, uint64_t deadline_ns)
 	}
 }
 
+/** Until some child has ended, or for a while: what is looked at then may have ended long ago. */
+static void program_await_child(const sigset_t *child_ends)
+{
+	const struct timespec limit = {.tv_nsec = (long)PROGRAM_LOOK_NS};
+	(void)sigtimedwait(child_ends, NULL, &limit);
+}
+
 /**
  * Reap the leader and the children of its group that came to us, until none is left. @return whether that was before the deadline.
  */
 static bool program_reap_group(struct program *p, uint64_t deadline_ns)
 {
-	struct timespec pause = {.tv_nsec = PROGRAM_LOOK_NS};
+	sigset_t child_ends, before;
 	int status;
+	bool gone = false;
+	(void)sigemptyset(&child_ends); /* can't fail on a set of ours, as the next ones */
+	(void)sigaddset(&child_ends, SIGCHLD);
+	(void)sigprocmask(SIG_BLOCK, &child_ends, &before);
 	for (;;) {
 		pid_t got = waitpid(-p->pid, &status, WNOHANG | __WALL);
 		if (got == p->pid)
 			p->status = status;
-		if (got < 0 && errno != EINTR)
-			return errno == ECHILD; /* all are gone */
-		if (got != 0)
-			continue;
-		if (clock_monotonic_ns() >= deadline_ns)
-			return false;
-		(void)nanosleep(&pause, NULL); /* killed, and dying */
-		if (pause.tv_nsec < (long)NS_PER_MS)
-			pause.tv_nsec *= 2;
+		gone = got < 0 && errno == ECHILD;
+		if (gone || clock_monotonic_ns() >= deadline_ns)
+			break;
+		if (got == 0)
+			program_await_child(&child_ends); /* killed, and dying */
 	}
+	(void)sigprocmask(SIG_SETMASK, &before, NULL);
+	return gone;
 }
 
 bool program_end(struct program *p, uint64_t deadline_ns)
