@@ -1,9 +1,10 @@
 /*
  * The gateway and what is fair there: a round trip to the proxy with 1 and with 1,000 sandboxes registered, and the requests of
- * one sandbox while another one has 10,000 connections that are half a request or none at all. A real gateway, worker and keeper; the
+ * one sandbox while another one has 10,000 connections that are half a request or none at all, or half a handshake. A real gateway, worker and keeper; the
  * origin is plain, in the namespace that plays the host. `gateway_bench trip` or `gateway_bench fairness`.
  */
 #include "tests/unit/flow_origin.h"
+#include "tests/unit/half_open.h"
 
 #include "common/privilege.h"
 #include "netd/gateway.h"
@@ -210,20 +211,39 @@ static bool is_held(int fd)
 	return fd >= 0 && recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
-/** CROWD connections of the tenant; with @storm those that ended come again, for ever. */
-static void crowd(const struct tenant *t, bool storm, int ready)
+/** What the other tenant has there. */
+enum crowd_kind {
+	CROWD_PARKED,
+	CROWD_STORM,     /* those that ended come again, for ever */
+	CROWD_HALF_OPEN, /* handshakes that never end */
+};
+
+static void half_open(const struct tenant *t, int ready)
+{
+	int fd = half_open_begin();
+	uint32_t sent = fd < 0 ? 0 : half_open_send(fd, &t->slot, CROWD);
+	if (write(ready, &sent, sizeof(sent)) < 0)
+		_exit(1);
+	for (;;)
+		(void)pause();
+}
+
+/** CROWD connections of the tenant. */
+static void crowd(const struct tenant *t, enum crowd_kind kind, int ready)
 {
 	static int fds[CROWD];
 	uint32_t held = 0;
 	if (netns_enter(t->namespace_fd) < 0)
 		_exit(1);
+	if (kind == CROWD_HALF_OPEN)
+		half_open(t, ready);
 	for (size_t i = 0; i < CROWD; i++)
 		park(&fds[i], i % 2 == 0);
 	for (size_t i = 0; i < CROWD; i++)
 		held += is_held(fds[i]);
 	if (write(ready, &held, sizeof(held)) < 0)
 		_exit(1);
-	while (!storm)
+	while (kind != CROWD_STORM)
 		(void)pause();
 	for (size_t i = 0;; i = (i + 1) % CROWD) {
 		if (is_held(fds[i]))
@@ -274,7 +294,7 @@ static struct latency measure(struct bench *b, const struct tenant *t)
 	return best;
 }
 
-static pid_t start_crowd(const struct tenant *t, bool storm, int *ret_fd)
+static pid_t start_crowd(const struct tenant *t, enum crowd_kind kind, int *ret_fd)
 {
 	int ends[2];
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
@@ -282,7 +302,7 @@ static pid_t start_crowd(const struct tenant *t, bool storm, int *ret_fd)
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		lab_child();
-		crowd(t, storm, ends[1]);
+		crowd(t, kind, ends[1]);
 	}
 	fd_close(&ends[1]);
 	*ret_fd = ends[0];
@@ -324,10 +344,10 @@ static void print_latency(const char *what, struct latency l, struct latency alo
 }
 
 /** With another tenant's crowd there, and once it is gone again. */
-static struct latency measure_beside(struct bench *b, bool storm, uint32_t *ret_held)
+static struct latency measure_beside(struct bench *b, enum crowd_kind kind, uint32_t *ret_held)
 {
 	int ready;
-	pid_t pid = start_crowd(&b->tenants[0], storm, &ready);
+	pid_t pid = start_crowd(&b->tenants[0], kind, &ready);
 	await(b, ready, ret_held, sizeof(*ret_held));
 	struct latency l = measure(b, &b->tenants[1]);
 	(void)kill(pid, SIGKILL);
@@ -346,8 +366,11 @@ static void bench_fairness(struct bench *b)
 	world_start(b);
 	(void)measure_once(b, &b->tenants[1]); /* warm */
 	struct latency alone = measure(b, &b->tenants[1]);
-	struct latency parked = measure_beside(b, false, &held);
-	struct latency storm = measure_beside(b, true, &held);
+	struct latency parked = measure_beside(b, CROWD_PARKED, &held);
+	struct latency storm = measure_beside(b, CROWD_STORM, &held);
+	uint32_t sent;
+	struct latency half = measure_beside(
+		b, CROWD_HALF_OPEN, &sent); /* last: the tenant has no address after it */
 	struct latency again = measure(b, &b->tenants[1]);
 	(void)printf(
 		"%d requests of one sandbox, best of %d rounds, beside %d connections of another (%u held)\n",
@@ -355,6 +378,8 @@ static void bench_fairness(struct bench *b)
 	print_latency("alone", alone, alone);
 	print_latency("while they are parked", parked, alone);
 	print_latency("while they come again and again", storm, alone);
+	if (sent == CROWD)
+		print_latency("while half of handshakes wait", half, alone);
 	print_latency("alone again", again, alone);
 	world_free(&b->world);
 	origin_stop(&b->origin);

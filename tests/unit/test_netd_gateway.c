@@ -3,6 +3,7 @@
  * Needs namespaces.
  */
 #include "tests/unit/cmocka_setup.h"
+#include "tests/unit/half_open.h"
 
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -13,8 +14,6 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <netinet/ip.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -168,34 +167,11 @@ static void sandboxes_cannot_reach_one_another(void **state)
 	gateway_close(g);
 }
 
-static uint16_t checksum(const void *bytes, size_t len, uint32_t sum)
-{
-	const uint8_t *at = bytes;
-	for (size_t i = 0; i + 1 < len; i += 2)
-		sum += (uint32_t)at[i] << 8 | at[i + 1];
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t) ~((sum & 0xffff) + (sum >> 16));
-}
-
 /** A SYN for the service that claims to come from @source, put on @t's wire. */
 static void forge_syn(const struct tenant *t, const struct address *source)
 {
 	const struct address service = address_plan_service();
-	struct {
-		struct iphdr ip;
-		struct tcphdr tcp;
-	} packet = {.ip = {.version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_TCP},
-		.tcp = {.th_sport = htons(4000), .th_off = 5, .th_flags = TH_SYN}};
-	uint32_t sum = IPPROTO_TCP + sizeof(packet.tcp);
-	for (size_t i = 0; i < 4; i += 2)
-		sum += (uint32_t)(source->bytes[i] << 8) + source->bytes[i + 1] +
-			(uint32_t)(service.bytes[i] << 8) + service.bytes[i + 1];
-	packet.tcp.th_dport = htons(ADDRESS_PLAN_EXPLICIT_PORT);
-	packet.tcp.th_win = htons(1024);
-	packet.tcp.th_sum = htons(checksum(&packet.tcp, sizeof(packet.tcp), sum));
-	packet.ip.tot_len = htons(sizeof(packet));
-	memcpy(&packet.ip.saddr, source->bytes, 4);
-	memcpy(&packet.ip.daddr, service.bytes, 4);
+	const struct syn packet = syn_make(source, 4000);
 	auto_fd fd = socket_inside(t, SOCK_RAW, IPPROTO_RAW);
 	struct sockaddr_storage where;
 	socklen_t len = address_to_sockaddr(&service, 0, &where);
@@ -257,6 +233,50 @@ static void an_evicted_sandbox_is_heard_no_more(void **state)
 	gateway_close(g);
 }
 
+/** Another sandbox whose connections go to the same worker, so that they wait in the same queue. */
+static struct tenant add_neighbour_of(struct gateway *g, const struct tenant *t)
+{
+	struct tenant other = add_tenant(g);
+	while (listener_worker(&other.slot.sandbox, WORKERS) !=
+		listener_worker(&t->slot.sandbox, WORKERS)) {
+		fd_close(&other.namespace_fd);
+		other = add_tenant(g);
+	}
+	return other;
+}
+
+static void handshakes_that_never_end_leave_room_for_anothers(void **state)
+{
+	(void)state;
+	enum { CROWD = 10000 };
+	struct gateway *g = open_gateway();
+	const struct address service = address_plan_service();
+	struct tenant crowd = add_tenant(g);
+	struct tenant other = add_neighbour_of(g, &crowd);
+	auto_fd here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(netns_enter(crowd.namespace_fd), 0);
+	auto_fd wire = half_open_begin();
+	assert_true(wire >= 0);
+	assert_int_equal(netns_enter(here), 0);
+	assert_int_equal(half_open_send(wire, &crowd.slot, CROWD), CROWD);
+	assert_true(half_open_count() > 100); /* as many as the queue takes */
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(connect_outcome(&other, &service, ADDRESS_PLAN_EXPLICIT_PORT), 0);
+		struct address peer = accept_at(g, listener_worker(&other.slot.sandbox, WORKERS));
+		assert_true(address_equal(&peer, &other.slot.sandbox));
+	}
+	assert_int_equal(half_open_dropped(), 0); /* they got cookies */
+	assert_nobody_waits(g);                   /* nor is any of the others a connection */
+	uint64_t packets[PACKET_CLASS_COUNT];
+	assert_int_equal(gateway_count_sandbox(g, &crowd.slot, packets, NULL), 0);
+	assert_true(packets[PACKET_CONNECTIONS] > 0); /* beyond those of a second */
+	assert_int_equal(gateway_count_sandbox(g, &other.slot, packets, NULL), 0);
+	assert_int_equal(packets[PACKET_CONNECTIONS], 0);
+	fd_close(&crowd.namespace_fd);
+	fd_close(&other.namespace_fd);
+	gateway_close(g);
+}
+
 /**
  * More pairs than the host-wide ARP table holds dynamic entries (1,024 a family), all reachable.
  */
@@ -285,6 +305,7 @@ int main(void)
 		cmocka_unit_test(sandboxes_cannot_reach_one_another),
 		cmocka_unit_test(a_sandbox_cannot_speak_with_anothers_address),
 		cmocka_unit_test(an_evicted_sandbox_is_heard_no_more),
+		cmocka_unit_test(handshakes_that_never_end_leave_room_for_anothers),
 		cmocka_unit_test(every_one_of_six_hundred_pairs_is_reached),
 	};
 	return cmocka_run_group_tests(tests, enter_own_namespaces, NULL);
