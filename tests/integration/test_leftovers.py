@@ -1,4 +1,4 @@
-"""Twenty runs in a row and eight at once, with and without a network, leave every count as it was."""
+"""Many runs in a row and many at once, with and without a network, leave every count as it was."""
 import concurrent.futures
 import glob
 import os
@@ -69,14 +69,29 @@ def test_eight_at_once(lab, who, audit_dir):
     lab.canary.assert_silent()
 
 
-def test_twenty_in_a_row_without_network(lab, who, audit_dir):
+# $1 at once, each $2 in a row, of the command that follows; then whether each of them ended well.
+MANY = """
+at_once=$1 row=$2 number=0 pids=
+shift 2
+while [ $number -lt $at_once ]; do
+    (i=0; while [ $i -lt $row ]; do "$@" || exit 1; i=$((i + 1)); done) &
+    pids="$pids $!" number=$((number + 1))
+done
+for pid in $pids; do wait $pid || exit 1; done
+"""
+
+
+@pytest.mark.parametrize("at_once, row", [(1, 200), (50, 1)])
+def test_many_without_network(lab, who, audit_dir, at_once, row):
     run_eclusa(lab, [], ["/bin/true"], policy=False, user=who, audit_dir=audit_dir)
     before = Census(lab)
-    for _ in range(20):
-        run = run_eclusa(lab, [], ["/bin/true"], policy=False, user=who, audit_dir=audit_dir)
-        assert run.status == 0, run.report()
+    many = ("sh", "-c", MANY, "sh", str(at_once), str(row))
+    words = ["run", "--audit-dir", audit_dir, "--timeout", "120s", "--", "/bin/true"]
+    process = Launch(lab, words, user=who, audit_dir=audit_dir, before=many).popen()
+    stdout, stderr = process.communicate(timeout=200)
+    assert (process.returncode, stdout, stderr) == (0, b"", b"")
     assert_nothing_left(lab, before)
-    assert_segments(audit_dir, 21)
+    assert_segments(audit_dir, at_once * row + 1)
 
 
 def test_runs_that_fail_leave_nothing_either(lab, who, audit_dir):
