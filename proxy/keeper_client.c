@@ -14,6 +14,7 @@
 /** A name that the keeper was asked for, or will be as soon as the channel has room. */
 struct keeper_question {
 	struct keeper_question *next;
+	char sandbox[SANDBOX_ID_BYTES];
 	struct host host;
 	uint32_t id;
 	bool sent;
@@ -132,7 +133,7 @@ static void answer(struct keeper_client *k, const struct keeper_reply *reply)
 	bool failed = der.len == 0 || der.len > sizeof(reply->der) ||
 		leaf_from_der(der, k->key, &leaf) < 0;
 	if (!failed)
-		leaf_cache_put(k->cache, &q->host, leaf);
+		leaf_cache_put(k->cache, &(struct leaf_place){q->sandbox, &q->host}, leaf);
 	question_end(k, q, failed);
 }
 
@@ -196,17 +197,23 @@ void keeper_client_free(struct keeper_client *k)
 	uv_close((uv_handle_t *)&k->poll, on_client_closed);
 }
 
-struct leaf *keeper_client_find(struct keeper_client *k, const struct host *host)
+struct leaf *keeper_client_find(struct keeper_client *k, const struct leaf_place *place)
 {
-	return leaf_cache_find(k->cache, host, now_s());
+	return leaf_cache_find(k->cache, place, now_s());
 }
 
-int keeper_client_ask(struct keeper_client *k, const struct host *host, struct keeper_wait *wait)
+static bool asks_for(const struct keeper_question *q, const struct leaf_place *place)
+{
+	return host_equal(&q->host, place->host) && strcmp(q->sandbox, place->sandbox) == 0;
+}
+
+int keeper_client_ask(
+	struct keeper_client *k, const struct leaf_place *place, struct keeper_wait *wait)
 {
 	if (k->ended)
 		return -EPIPE;
 	struct keeper_question *q = k->questions;
-	while (q != NULL && !host_equal(&q->host, host))
+	while (q != NULL && !asks_for(q, place))
 		q = q->next;
 	if (q != NULL) {
 		wait_add(q, wait);
@@ -217,7 +224,9 @@ int keeper_client_ask(struct keeper_client *k, const struct host *host, struct k
 	q = calloc(1, sizeof(*q));
 	if (q == NULL)
 		return -ENOMEM;
-	*q = (struct keeper_question){.next = k->questions, .host = *host, .id = k->next_id++};
+	*q = (struct keeper_question){
+		.next = k->questions, .host = *place->host, .id = k->next_id++};
+	(void)slice_copy(slice_of(place->sandbox), q->sandbox, sizeof(q->sandbox)); /* same size */
 	k->questions = q;
 	k->question_count++;
 	int r = k->writing ? -EAGAIN : question_send(k, q);

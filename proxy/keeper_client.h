@@ -1,5 +1,5 @@
 /*
- * Leaves for names: from the worker's cache, else asked of the keeper. Requests for one name are
+ * Leaves for names: from the worker's cache, else asked of the keeper. Requests of a sandbox for one name are
  * one; answers that nobody asked for are ignored, since a restarted worker gets its predecessor's.
  */
 #ifndef ECLUSA_PROXY_KEEPER_CLIENT_H
@@ -29,9 +29,10 @@ int keeper_client_new(uv_loop_t *loop, int fd, const struct leaf_key *key,
 void keeper_client_free(struct keeper_client *k);
 
 /** The leaf, if it is there. Borrowed until the loop goes on. */
-struct leaf *keeper_client_find(struct keeper_client *k, const struct host *host);
+struct leaf *keeper_client_find(struct keeper_client *k, const struct leaf_place *place);
 /** Ask for it and wait. @return 0; -ENOSPC: KEEPER_REQUESTS_MAX names wait; -ENOMEM, -EPIPE. */
-int keeper_client_ask(struct keeper_client *k, const struct host *host, struct keeper_wait *wait);
+int keeper_client_ask(
+	struct keeper_client *k, const struct leaf_place *place, struct keeper_wait *wait);
 /** Wait no longer. Harmless when it does not wait. */
 void keeper_wait_end(struct keeper_wait *wait);
 

@@ -13,6 +13,7 @@ struct entry {
 	uint32_t chain_next;
 	uint32_t newer;
 	uint32_t older;
+	char sandbox[SANDBOX_ID_BYTES];
 	char name[HOST_NAME_BYTES];
 };
 
@@ -63,18 +64,30 @@ void leaf_cache_free(struct leaf_cache *c)
 }
 
 /** FNV-1a from a seed; a name that collides costs at most a walk over the bounded cache. */
-static uint32_t *bucket_of(const struct leaf_cache *c, const char *name)
+static uint64_t hash_text(uint64_t hash, const char *text)
 {
-	uint64_t hash = c->seed;
-	for (; *name != '\0'; name++)
-		hash = (hash ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
+	for (; *text != '\0'; text++)
+		hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+static uint32_t *bucket_of(const struct leaf_cache *c, const char *sandbox, const char *name)
+{
+	uint64_t hash = hash_text(hash_text(c->seed, sandbox), name);
 	return &c->buckets[(hash ^ hash >> 32) & (c->bucket_count - 1)];
 }
 
-static uint32_t find(const struct leaf_cache *c, const char *name)
+static bool is_of(const struct entry *e, const char *sandbox)
 {
-	uint32_t i = *bucket_of(c, name);
-	while (i != NONE && strcmp(c->entries[i].name, name) != 0)
+	return strcmp(e->sandbox, sandbox) == 0;
+}
+
+static uint32_t find(const struct leaf_cache *c, const struct leaf_place *place)
+{
+	uint32_t i = *bucket_of(c, place->sandbox, place->host->name);
+	while (i != NONE &&
+		(strcmp(c->entries[i].name, place->host->name) != 0 ||
+			!is_of(&c->entries[i], place->sandbox)))
 		i = c->entries[i].chain_next;
 	return i;
 }
@@ -97,27 +110,42 @@ static void order_push(struct leaf_cache *c, uint32_t i)
 
 static void chain_remove(struct leaf_cache *c, uint32_t i)
 {
-	uint32_t *link = bucket_of(c, c->entries[i].name);
+	uint32_t *link = bucket_of(c, c->entries[i].sandbox, c->entries[i].name);
 	while (*link != i)
 		link = &c->entries[*link].chain_next;
 	*link = c->entries[i].chain_next;
 }
 
-/** An entry without name: a fresh one, or the one used longest ago. */
-static uint32_t entry_make_room(struct leaf_cache *c)
+/** Which leaf of a full cache goes for one more of this sandbox. A mint takes a hundred times as long as this look at all. */
+static uint32_t dispensable(const struct leaf_cache *c, const char *sandbox)
+{
+	size_t own = 0;
+	uint32_t oldest_own = NONE;
+	for (uint32_t i = c->newest; i != NONE; i = c->entries[i].older) {
+		if (!is_of(&c->entries[i], sandbox))
+			continue;
+		own++;
+		oldest_own = i;
+	}
+	return own >= (c->capacity + LEAF_CACHE_SHARE - 1) / LEAF_CACHE_SHARE ? oldest_own
+									      : c->oldest;
+}
+
+/** An entry without name: a fresh one, or another's. */
+static uint32_t entry_make_room(struct leaf_cache *c, const char *sandbox)
 {
 	if (c->count < c->capacity)
 		return (uint32_t)c->count++;
-	uint32_t i = c->oldest;
+	uint32_t i = dispensable(c, sandbox);
 	order_remove(c, i);
 	chain_remove(c, i);
 	leaf_free(c->entries[i].leaf);
 	return i;
 }
 
-struct leaf *leaf_cache_find(struct leaf_cache *c, const struct host *host, int64_t now_s)
+struct leaf *leaf_cache_find(struct leaf_cache *c, const struct leaf_place *place, int64_t now_s)
 {
-	uint32_t i = find(c, host->name);
+	uint32_t i = find(c, place);
 	if (i == NONE || leaf_expires_s(c->entries[i].leaf) - LEAF_RENEW_SECONDS < now_s)
 		return NULL;
 	order_remove(c, i);
@@ -125,17 +153,20 @@ struct leaf *leaf_cache_find(struct leaf_cache *c, const struct host *host, int6
 	return c->entries[i].leaf;
 }
 
-void leaf_cache_put(struct leaf_cache *c, const struct host *host, struct leaf *leaf)
+void leaf_cache_put(struct leaf_cache *c, const struct leaf_place *place, struct leaf *leaf)
 {
-	uint32_t i = find(c, host->name);
+	uint32_t i = find(c, place);
 	if (i != NONE) {
 		leaf_free(c->entries[i].leaf);
 		order_remove(c, i);
 	} else {
-		i = entry_make_room(c);
+		i = entry_make_room(c, place->sandbox);
 		struct entry *e = &c->entries[i];
-		(void)slice_copy(slice_of(host->name), e->name, sizeof(e->name)); /* same size */
-		uint32_t *bucket = bucket_of(c, e->name);
+		(void)slice_copy(
+			slice_of(place->host->name), e->name, sizeof(e->name)); /* same size */
+		(void)slice_copy(
+			slice_of(place->sandbox), e->sandbox, sizeof(e->sandbox)); /* likewise */
+		uint32_t *bucket = bucket_of(c, e->sandbox, e->name);
 		e->chain_next = *bucket;
 		*bucket = i;
 	}

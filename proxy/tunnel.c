@@ -194,7 +194,8 @@ static void on_leaf(void *flow, bool failed)
 
 enum flow_progress flow_step_leaf(struct flow *f)
 {
-	struct leaf *leaf = keeper_client_find(f->worker->keeper, &f->host);
+	const struct leaf_place place = {f->sandbox->id, &f->host};
+	struct leaf *leaf = keeper_client_find(f->worker->keeper, &place);
 	if (leaf != NULL) {
 		if (tls_session_use_leaf(f->client->tls, leaf) < 0)
 			return flow_refuse_silently(
@@ -206,7 +207,7 @@ enum flow_progress flow_step_leaf(struct flow *f)
 	if (!f->leaf_failed) {
 		f->leaf.wake = on_leaf;
 		f->leaf.arg = f;
-		f->leaf_failed = keeper_client_ask(f->worker->keeper, &f->host, &f->leaf) < 0;
+		f->leaf_failed = keeper_client_ask(f->worker->keeper, &place, &f->leaf) < 0;
 	}
 	if (f->leaf_failed)
 		return flow_refuse_silently(

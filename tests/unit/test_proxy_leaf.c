@@ -238,6 +238,14 @@ static struct host numbered(int i)
 	return host;
 }
 
+/** Valid until the next one. */
+static const struct leaf_place *of(const char *sandbox, const struct host *host)
+{
+	static struct leaf_place place;
+	place = (struct leaf_place){sandbox, host};
+	return &place;
+}
+
 static void the_cache_is_bounded_and_forgets_the_oldest(void **state)
 {
 	(void)state;
@@ -246,16 +254,48 @@ static void the_cache_is_bounded_and_forgets_the_oldest(void **state)
 	for (int i = 0; i < 100; i++) {
 		struct host host = numbered(i);
 		struct host kept = numbered(0);
-		leaf_cache_put(c, &host, minted(host.name, now));
+		leaf_cache_put(c, of("sb-1", &host), minted(host.name, now));
 		assert_in_range(leaf_cache_count(c), 1, 4);
-		assert_non_null(leaf_cache_find(c, &host, now));
-		assert_non_null(leaf_cache_find(c, &kept, now)); /* in use, so it stays */
+		assert_non_null(leaf_cache_find(c, of("sb-1", &host), now));
+		assert_non_null(
+			leaf_cache_find(c, of("sb-1", &kept), now)); /* in use, so it stays */
 	}
 	for (int i = 1; i < 100; i++) {
 		struct host host = numbered(i);
-		if ((leaf_cache_find(c, &host, now) != NULL) != (i >= 97))
+		if ((leaf_cache_find(c, of("sb-1", &host), now) != NULL) != (i >= 97))
 			fail_msg("h%d", i);
 	}
+	leaf_cache_free(c);
+}
+
+/** Whoever asks for ever new names pushes out its own leaves, once it has its share; and never finds another's. */
+static void a_sandbox_has_leaves_of_its_own_and_no_more_than_its_share(void **state)
+{
+	(void)state;
+	enum { CAPACITY = 4 * LEAF_CACHE_SHARE, OTHERS = CAPACITY - 4 };
+	int64_t now = time(NULL);
+	struct leaf_cache *c = leaf_cache_new(CAPACITY);
+	for (int i = 0; i < OTHERS; i++) {
+		struct host host = numbered(i);
+		leaf_cache_put(c, of("sb-1", &host), minted(host.name, now));
+		assert_null(leaf_cache_find(c, of("sb-2", &host), now));
+	}
+	for (int i = 0; i < 100; i++) {
+		struct host host = numbered(i);
+		leaf_cache_put(c, of("sb-2", &host), minted(host.name, now));
+		assert_non_null(leaf_cache_find(c, of("sb-2", &host), now));
+	}
+	for (int i = 0; i < 100; i++) {
+		struct host host = numbered(i);
+		if ((leaf_cache_find(c, of("sb-1", &host), now) != NULL) != (i < OTHERS))
+			fail_msg("h%d of the other", i);
+		if ((leaf_cache_find(c, of("sb-2", &host), now) != NULL) != (i >= 96))
+			fail_msg("h%d of its own", i);
+	}
+	struct host host = numbered(200); /* one that has less than its share takes anybody's */
+	leaf_cache_put(c, of("sb-3", &host), minted(host.name, now));
+	assert_non_null(leaf_cache_find(c, of("sb-3", &host), now));
+	assert_int_equal(leaf_cache_count(c), CAPACITY);
 	leaf_cache_free(c);
 }
 
@@ -267,13 +307,13 @@ static void a_leaf_that_ends_soon_is_minted_anew(void **state)
 	struct host host = numbered(1);
 	struct leaf *leaf = minted(host.name, now);
 	int64_t last = leaf_expires_s(leaf) - LEAF_RENEW_SECONDS;
-	leaf_cache_put(c, &host, leaf);
-	assert_ptr_equal(leaf_cache_find(c, &host, last), leaf);
-	assert_null(leaf_cache_find(c, &host, last + 1));
+	leaf_cache_put(c, of("sb-1", &host), leaf);
+	assert_ptr_equal(leaf_cache_find(c, of("sb-1", &host), last), leaf);
+	assert_null(leaf_cache_find(c, of("sb-1", &host), last + 1));
 	struct leaf *newer = minted(host.name, now + 10);
-	leaf_cache_put(c, &host, newer);
+	leaf_cache_put(c, of("sb-1", &host), newer);
 	assert_int_equal(leaf_cache_count(c), 1);
-	assert_ptr_equal(leaf_cache_find(c, &host, last + 1), newer);
+	assert_ptr_equal(leaf_cache_find(c, of("sb-1", &host), last + 1), newer);
 	leaf_cache_free(c);
 }
 
@@ -287,6 +327,7 @@ int main(void)
 		cmocka_unit_test(other_keys_and_bytes_are_refused),
 		cmocka_unit_test(names_over_a_channel_are_canonical),
 		cmocka_unit_test(the_cache_is_bounded_and_forgets_the_oldest),
+		cmocka_unit_test(a_sandbox_has_leaves_of_its_own_and_no_more_than_its_share),
 		cmocka_unit_test(a_leaf_that_ends_soon_is_minted_anew),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
