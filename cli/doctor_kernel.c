@@ -170,7 +170,7 @@ void doctor_seccomp(struct doctor_finding *f)
 {
 	static struct filter_program program;
 	auto_fd listener = -1;
-	filter_build(&program);
+	filter_build(&program, true);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) {
 		doctor_fail(f, NULL, "no_new_privs: %s", strerror(errno));
 		return;

@@ -159,7 +159,12 @@ bool cgroup_oom_seen(const struct cgroup *g)
 
 void cgroup_read(const struct cgroup *g, struct cgroup_usage *ret)
 {
-	*ret = (struct cgroup_usage){cgroup_cpu_ns(g), UINT64_MAX, 0, 0, UINT64_MAX};
+	*ret = (struct cgroup_usage){.cpu_ns = cgroup_cpu_ns(g),
+		.memory_peak_bytes = UINT64_MAX,
+		.pids_peak = UINT64_MAX,
+		.io_read_bytes = UINT64_MAX,
+		.io_written_bytes = UINT64_MAX};
+	cgroup_io_read(g, ret);
 	uint64_t oom = UINT64_MAX, pids = UINT64_MAX;
 	if (g->kind == CGROUP_V1) {
 		int memory = g->group[CGROUP_MEMORY];

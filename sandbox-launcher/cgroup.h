@@ -31,6 +31,7 @@ struct cgroup_usage {
 	uint64_t oom_kills;
 	uint64_t pids_refused;
 	uint64_t pids_peak;
+	uint64_t io_read_bytes, io_written_bytes; /* of disks; v2 where io is given */
 };
 
 void cgroup_init(struct cgroup *g);
@@ -44,6 +45,11 @@ int cgroup_join(const struct cgroup *g);
 /** In the sandbox: forget the descriptors. */
 void cgroup_forget(struct cgroup *g);
 void cgroup_read(const struct cgroup *g, struct cgroup_usage *ret);
+/**
+ * Let the group read so much a second from each disk that the host has now, and write as much; 0: no limit.
+ * @return 0, -EOPNOTSUPP where the group can't have it, or another negative errno.
+ */
+int cgroup_io_limit(const struct cgroup *g, uint64_t bytes_per_second);
 /** Whether memory ran out since this was asked last, where the kernel does not kill the group as a whole. */
 bool cgroup_oom_seen(const struct cgroup *g);
 /** Processor time so far; UINT64_MAX when not known. */
@@ -61,6 +67,7 @@ int cgroup_v1_create(struct cgroup *g, const struct spec *spec, struct failure *
 int cgroup_v2_create(struct cgroup *g, const struct spec *spec, struct failure *why);
 /** mkdir, open, lock, as often as a sweep of another launcher comes between. @return descriptor or negative errno. */
 int cgroup_make(int parent, const char *name);
+void cgroup_io_read(const struct cgroup *g, struct cgroup_usage *to);
 /** The path of this process in the line of /proc/self/cgroup that names @controller ("" = v2). */
 int cgroup_own_path(const char *controller, char *ret_path, size_t capacity);
 /** A number from a file of the group, or after "@key " in it. UINT64_MAX: absent. */

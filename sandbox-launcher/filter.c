@@ -99,6 +99,8 @@ static void emit_rows(struct filter_program *p, const struct filter_row *row)
 	const struct filter_row *end = FILTER_ROWS + FILTER_ROW_COUNT;
 	int number = row->number;
 	for (; row < end && row->number == number; row++) {
+		if (row->bound && !p->bound)
+			continue;
 		size_t rest = 1;
 		for (size_t t = 0; t < FILTER_TESTS_MAX; t++)
 			rest += test_length(&row->tests[t]);
@@ -130,11 +132,11 @@ static void emit_ranges(struct filter_program *p, const struct range *ranges, si
 	emit_ranges(p, ranges + half, count - half);
 }
 
-static size_t find_ranges(struct range ranges[static RANGES_MAX])
+static size_t find_ranges(struct range ranges[static RANGES_MAX], bool bound)
 {
 	const struct filter_row *first[FILTER_NUMBER_MAX + 1] = {NULL};
 	for (size_t i = FILTER_ROW_COUNT; i-- > 0;)
-		if (FILTER_ROWS[i].number >= 0) {
+		if (FILTER_ROWS[i].number >= 0 && (bound || !FILTER_ROWS[i].bound)) {
 			assert(FILTER_ROWS[i].number <= FILTER_NUMBER_MAX);
 			first[FILTER_ROWS[i].number] = &FILTER_ROWS[i];
 		}
@@ -158,11 +160,12 @@ static size_t find_ranges(struct range ranges[static RANGES_MAX])
 	return count;
 }
 
-void filter_build(struct filter_program *ret)
+void filter_build(struct filter_program *ret, bool bound)
 {
 	struct range ranges[RANGES_MAX];
-	size_t count = find_ranges(ranges);
+	size_t count = find_ranges(ranges, bound);
 	ret->count = 0;
+	ret->bound = bound;
 	emit_load(ret, offsetof(struct seccomp_data, arch));
 	emit_jump(ret, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
 	emit(ret, BPF_RET | BPF_K, KILL);

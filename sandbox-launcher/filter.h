@@ -7,6 +7,7 @@
 #define ECLUSA_SANDBOX_LAUNCHER_FILTER_H
 
 #include <linux/filter.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define FILTER_CODE_MAX 1536 /* the kernel takes 4,096 */
@@ -15,10 +16,11 @@
 struct filter_program {
 	struct sock_filter code[FILTER_CODE_MAX];
 	unsigned short count;
+	bool bound; /* with the rows of that kind */
 };
 
-/** Compile the table. Allocates nothing. */
-void filter_build(struct filter_program *ret);
+/** Compile the table. @bound: the program may write to something of the host's. Allocates nothing. */
+void filter_build(struct filter_program *ret, bool bound);
 
 /**
  * Load it into the calling thread, whose no_new_privs must be set. Afterwards a call outside the table fails with ENOSYS, one

@@ -63,12 +63,18 @@
 #define PR_SET_VMA 0x53564d41
 #endif
 #define ASKED UINT32_MAX /* personality(): only tell */
-/* a folder bound writable is the host's, and so would be a program in it that runs as its owner */
+/*
+ * A folder bound writable is the host's, and so would be a program in it that runs as its owner. Elsewhere such a bit means nothing:
+ * all file systems are mounted nosuid, and results get modes of ours.
+ */
 #define SET_ID (S_ISUID | S_ISGID)
 #define CREATE (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))
-#define SET_ID_WHY                                                                                   \
-	"in a folder of --bind SRC:DST:rw it would run as the folder's owner for whoever starts it " \
-	"on the host: leave the set-user-id and set-group-id bits out"
+#define SET_ID_WHY                                                                                 \
+	"only with --bind SRC:DST:rw: in that folder it would run as the folder's owner for "      \
+	"whoever starts it on the host: leave the set-user-id and set-group-id bits out"
+#define TELL_SET_ID(call, names, ...)                                                              \
+	ROW(call, .verdict = FILTER_TELL, .error = EPERM, .arguments = (names), .why = SET_ID_WHY, \
+		.bound = true, .tests = {__VA_ARGS__})
 
 const struct filter_row FILTER_ROWS[] = {
 	SECTION("Files",
@@ -84,8 +90,8 @@ const struct filter_row FILTER_ROWS[] = {
 	ALLOW(pwritev),
 	ALLOW(preadv2),
 	ALLOW(pwritev2),
-	TELL_WHY(SET_ID_WHY, openat, EPERM, "dirfd @path flags mode", BITS(2, flags, CREATE),
-		BITS(3, mode, SET_ID)),
+	TELL_SET_ID(
+		openat, "dirfd @path flags mode", BITS(2, flags, CREATE), BITS(3, mode, SET_ID)),
 	ALLOW(openat),
 	QUIET_WHY("its mode is in memory, where a filter can't look; programs go on with openat",
 		openat2, ENOSYS),
@@ -109,13 +115,13 @@ const struct filter_row FILTER_ROWS[] = {
 	ALLOW(unlinkat),
 	ALLOW(symlinkat),
 	ALLOW(readlinkat),
-	TELL_WHY(SET_ID_WHY, fchmod, EPERM, "fd mode", BITS(1, mode, SET_ID)),
+	TELL_SET_ID(fchmod, "fd mode", BITS(1, mode, SET_ID)),
 	ALLOW(fchmod),
-	TELL_WHY(SET_ID_WHY, fchmodat, EPERM, "dirfd @path mode", BITS(2, mode, SET_ID)),
+	TELL_SET_ID(fchmodat, "dirfd @path mode", BITS(2, mode, SET_ID)),
 	ALLOW(fchmodat),
 	ALLOW(fchown),
 	ALLOW(fchownat),
-	TELL_WHY(SET_ID_WHY, mknodat, EPERM, "dirfd @path mode", BITS(2, mode, SET_ID)),
+	TELL_SET_ID(mknodat, "dirfd @path mode", BITS(2, mode, SET_ID)),
 	ALLOW(mknodat),
 	ALLOW(umask),
 	ALLOW(truncate),
@@ -408,10 +414,9 @@ const struct filter_row FILTER_ROWS[] = {
 
 #ifdef __x86_64__
 	SECTION("Older forms", "the x86-64 calls of which the sections above hold the newer form"),
-	TELL_WHY(SET_ID_WHY, open, EPERM, "@path flags mode", BITS(1, flags, CREATE),
-		BITS(2, mode, SET_ID)),
+	TELL_SET_ID(open, "@path flags mode", BITS(1, flags, CREATE), BITS(2, mode, SET_ID)),
 	ALLOW(open),
-	TELL_WHY(SET_ID_WHY, creat, EPERM, "@path mode", BITS(1, mode, SET_ID)),
+	TELL_SET_ID(creat, "@path mode", BITS(1, mode, SET_ID)),
 	ALLOW(creat),
 	ALLOW(stat),
 	ALLOW(lstat),
@@ -425,11 +430,11 @@ const struct filter_row FILTER_ROWS[] = {
 	ALLOW(unlink),
 	ALLOW(symlink),
 	ALLOW(readlink),
-	TELL_WHY(SET_ID_WHY, chmod, EPERM, "@path mode", BITS(1, mode, SET_ID)),
+	TELL_SET_ID(chmod, "@path mode", BITS(1, mode, SET_ID)),
 	ALLOW(chmod),
 	ALLOW(chown),
 	ALLOW(lchown),
-	TELL_WHY(SET_ID_WHY, mknod, EPERM, "@path mode", BITS(1, mode, SET_ID)),
+	TELL_SET_ID(mknod, "@path mode", BITS(1, mode, SET_ID)),
 	ALLOW(mknod),
 	ALLOW(utime),
 	ALLOW(utimes),

@@ -45,6 +45,7 @@ struct filter_row {
 	struct filter_test tests[FILTER_TESTS_MAX];
 	/* TELL: names of the arguments, in order; before one * means a text, @ the path that matters, & any other pointer */
 	const char *arguments;
+	bool bound;      /* left out where nothing of the host's can be written */
 	const char *why; /* one sentence, with the remedy where there is one */
 };
 

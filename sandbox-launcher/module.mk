@@ -1,5 +1,5 @@
 sandbox_launcher_SOURCES := sandbox-launcher/cgroup.c sandbox-launcher/cgroup_v1.c \
-	sandbox-launcher/cgroup_v2.c sandbox-launcher/collect.c sandbox-launcher/cpu_sampler.c sandbox-launcher/env.c sandbox-launcher/event_lines.c \
+	sandbox-launcher/cgroup_v2.c sandbox-launcher/cgroup_io.c sandbox-launcher/collect.c sandbox-launcher/cpu_sampler.c sandbox-launcher/env.c sandbox-launcher/event_lines.c \
 	sandbox-launcher/filter.c sandbox-launcher/filter_table.c sandbox-launcher/init.c sandbox-launcher/input.c \
 	sandbox-launcher/landlock.c sandbox-launcher/launch.c sandbox-launcher/layer.c sandbox-launcher/limits.c sandbox-launcher/mounts.c \
 	sandbox-launcher/network.c sandbox-launcher/overlay.c sandbox-launcher/machine.c sandbox-launcher/plan.c sandbox-launcher/proc.c sandbox-launcher/point.c sandbox-launcher/probe.c sandbox-launcher/program.c sandbox-launcher/receipt.c \

@@ -165,12 +165,27 @@ static int plan_files(struct plan *p, struct failure *why)
 	return p->out < 0 ? failure_errno(why, p->out, "can't make /out") : 0;
 }
 
+/* Refused where the kernel would not hold it for all that the program writes. */
+static int plan_io(const struct plan *p, struct failure *why)
+{
+	int r = cgroup_io_limit(&p->cgroup, p->spec->io_rate_bytes);
+	if (r == -EOPNOTSUPP)
+		return failure_set(why, r,
+			"--io-rate needs a control group of version 2 with io, and this run's is %s: give io to "
+			"this group (IOAccounting=yes in the unit)",
+			cgroup_rung(&p->cgroup, p->root));
+	return r < 0 ? failure_errno(why, r, "--io-rate: can't set the limit of a disk") : 0;
+}
+
 static int plan_cgroup(struct plan *p, const char *id, struct failure *why)
 {
 	struct failure missing = {0};
 	int r = cgroup_create(&p->cgroup, id, p->spec, &missing);
 	if (r < 0)
 		return failure_set(why, r, "%s", missing.text);
+	r = plan_io(p, why);
+	if (r < 0)
+		return r;
 	if (p->cgroup.kind != CGROUP_NONE)
 		return 0;
 	(void)slice_copy(slice_of(missing.text), p->cgroup_missing,
@@ -183,9 +198,17 @@ static int plan_cgroup(struct plan *p, const char *id, struct failure *why)
 	return 0;
 }
 
+static bool binds_writable(const struct plan *p)
+{
+	bool found = false;
+	for (size_t i = 0; i < p->input_count && !found; i++)
+		found = p->inputs[i].writable;
+	return found;
+}
+
 int plan_prepare(struct plan *p, const char *id, struct failure *why)
 {
-	filter_build(&p->filter);
+	filter_build(&p->filter, binds_writable(p));
 	int r = plan_user(p, why);
 	if (r == 0)
 		r = plan_cgroup(p, id, why);

@@ -37,7 +37,11 @@ static void json_layers(struct json *j, const struct receipt *r)
 			json_text(j, "verified", info->verified);
 		else if (i == LAYER_DIAL_GUARD && !r->has_network)
 			json_text(j, "why", "no network: nothing dials");
-		else if (info->remedy != NULL)
+		else if (i == LAYER_CGROUP && r->confined)
+			json_text(j, "why",
+				"shared mappings, files of memfd_create() and buffers of sockets have no bound: "
+				"docs/limits.md");
+		if (!active && info->remedy != NULL && (i != LAYER_DIAL_GUARD || r->has_network))
 			json_text(j, "remedy", info->remedy);
 		json_object_end(j);
 	}

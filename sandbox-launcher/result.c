@@ -276,6 +276,7 @@ static void json_limits(struct json *j, const struct result *r, const struct spe
 	json_uint(j, "memory_bytes", spec->memory_bytes);
 	json_format(j, "cpus", "%u.%03u", spec->cpu_milli / 1000, spec->cpu_milli % 1000);
 	json_uint(j, "pids", spec->pids_limit);
+	json_known(j, "io_rate_bytes", spec->io_rate_bytes == 0 ? UINT64_MAX : spec->io_rate_bytes);
 	json_milliseconds(j, "timeout_ms", spec->timeout_ns);
 	json_milliseconds(j, "cpu_time_ms", spec->cpu_time_ns);
 	/* sampled: what a process used after the last look, and nobody waited for, is missing */
@@ -343,6 +344,8 @@ int result_json(const struct result *r, const struct spec *spec, struct buf *out
 	json_milliseconds(&j, "wall_ms", r->wall_ns);
 	json_milliseconds(&j, "cpu_ms", r->cpu_ns);
 	json_known(&j, "memory_peak_bytes", r->memory_peak_bytes);
+	json_known(&j, "io_read_bytes", r->io_known ? r->io_read_bytes : UINT64_MAX);
+	json_known(&j, "io_written_bytes", r->io_known ? r->io_written_bytes : UINT64_MAX);
 	json_object_end(&j);
 	json_artifacts(&j, &r->collected);
 	json_network(&j, r);

@@ -40,6 +40,8 @@ struct result {
 	struct buf output[2];
 	uint64_t cut[2];
 	uint64_t wall_ns, cpu_ns, memory_peak_bytes;
+	bool io_known;
+	uint64_t io_read_bytes, io_written_bytes; /* of disks, when known */
 	struct collected collected;
 	bool has_network;
 	struct audit_summary network;

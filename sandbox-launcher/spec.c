@@ -25,6 +25,7 @@ enum {
 	OPTION_PIDS,
 	OPTION_TIMEOUT,
 	OPTION_CPU_TIME,
+	OPTION_IO_RATE,
 	OPTION_OUTPUT_LIMIT,
 	OPTION_OUT_LIMIT,
 	OPTION_OUT_FILE_LIMIT,
@@ -70,6 +71,8 @@ static const struct spec_option OPTIONS[] = {
 	[OPTION_PIDS] = {"pids-limit", 0, SPEC_VALUE, "N", "processes and threads (64)"},
 	[OPTION_TIMEOUT] = {"timeout", 0, SPEC_VALUE, "TIME", "wall clock limit (15s)"},
 	[OPTION_CPU_TIME] = {"cpu-time", 0, SPEC_VALUE, "TIME", "processor time limit (15s)"},
+	[OPTION_IO_RATE] = {"io-rate", 0, SPEC_VALUE, "SIZE",
+		"bytes a second from each disk, and to it (no limit)"},
 	[OPTION_OUTPUT_LIMIT] = {"output-limit", 0, SPEC_VALUE, "SIZE",
 		"bytes kept of each captured stream (1M)"},
 	[OPTION_OUT_LIMIT] = {"out-limit", 0, SPEC_VALUE, "SIZE", "size of /out (64M)"},
@@ -459,6 +462,9 @@ int spec_set(
 		return set_time(&s->timeout_ns, value, option, why);
 	case OPTION_CPU_TIME:
 		return set_time(&s->cpu_time_ns, value, option, why);
+	case OPTION_IO_RATE:
+		return set_size(
+			&s->io_rate_bytes, value, SPEC_IO_RATE_MIN, SPEC_MEMORY_MAX, option, why);
 	case OPTION_OUTPUT_LIMIT:
 		return set_size(&s->output_limit_bytes, value, 0, SPEC_OUTPUT_MAX, option, why);
 	case OPTION_OUT_LIMIT:

@@ -16,6 +16,7 @@
 #define SPEC_NAME_BYTES  256
 #define SPEC_PATH_BYTES  256 /* in the sandbox */
 #define SPEC_MEMORY_MIN  ((uint64_t)4 << 20)
+#define SPEC_IO_RATE_MIN ((uint64_t)64 << 10)
 #define SPEC_MEMORY_MAX  ((uint64_t)1 << 46)
 #define SPEC_OUTPUT_MAX  ((uint64_t)1 << 30)
 #define SPEC_TIME_MAX_NS (UINT64_C(7) * 24 * 3600 * 1000000000)
@@ -49,6 +50,7 @@ struct spec {
 	uint64_t timeout_ns, cpu_time_ns;
 	unsigned cpu_milli; /* thousandths of a processor */
 	unsigned pids_limit;
+	uint64_t io_rate_bytes;  /* a second, from each disk and to it; 0: no limit */
 	uint64_t out_file_bytes; /* of one result */
 	unsigned out_files;      /* results */
 	bool stream;             /* and json */

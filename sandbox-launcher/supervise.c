@@ -352,6 +352,9 @@ static void judge_usage(struct result *r, const struct supervised *seen)
 	r->receipt.cpu_ns = r->cpu_ns;
 	r->receipt.memory_peak_bytes = r->memory_peak_bytes;
 	r->receipt.pids_peak = seen->usage.pids_peak;
+	r->io_known = seen->usage.io_read_bytes != UINT64_MAX;
+	r->io_read_bytes = seen->usage.io_read_bytes;
+	r->io_written_bytes = seen->usage.io_written_bytes;
 }
 
 static void decide(struct result *r, enum verdict verdict, uint64_t number)

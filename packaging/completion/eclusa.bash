@@ -21,13 +21,13 @@ _eclusa_run() { # current word, previous word
 		mapfile -t COMPREPLY < <(compgen -e -- "$1")
 		return
 		;;
-	--allow | --profile | --upstream-proxy | --resolver | --tmpfs | --memory | --cpus | --pids-limit | --timeout | --cpu-time | \
+	--allow | --profile | --upstream-proxy | --resolver | --tmpfs | --memory | --cpus | --pids-limit | --timeout | --cpu-time | --io-rate | \
 		--output-limit | --out-limit | --out-file-limit | --out-files)
 		return
 		;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W '--in --rootfs --bind --tmpfs --out --overwrite --env --allow --policy --profile --trust --memory --cpus
-		--pids-limit --timeout --cpu-time --output-limit --out-limit --out-file-limit --out-files --require --interactive --json --stream --quiet
+		--pids-limit --timeout --cpu-time --io-rate --output-limit --out-limit --out-file-limit --out-files --require --interactive --json --stream --quiet
 		--audit-dir --upstream-ca --upstream-proxy --upstream-proxy-auth --upstream-proxy-by-name --resolver --hosts --proxy-env --spec --help --version --' -- "$1")
 }
 

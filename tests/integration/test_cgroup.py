@@ -69,4 +69,5 @@ def test_without_one_limits_are_told_as_what_they_are(box):
     result = box.result("--", "true")[1]
     lacks = result["receipt"]["cgroup"] == "none"
     assert lacks == (not result["receipt"]["layers"]["cgroup"]["active"]) == (result["limits"]["cpu_time_scope"] == "sampled")
+    assert lacks == ("memfd_create" in result["receipt"]["layers"]["cgroup"].get("why", ""))
     assert lacks or box.user is None

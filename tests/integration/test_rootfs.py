@@ -235,6 +235,31 @@ def test_no_program_that_runs_as_its_owner_is_left_in_a_writable_folder(ground, 
     assert (status, result["denials"]) == (0, []) and {"chmod", "fchmod", "openat", "tmpfile"} <= set(result["stdout"].split()), result
 
 
+KEEP_SET_ID = """
+import os, shutil, stat, subprocess
+bits = lambda path: oct(os.stat(path).st_mode & 0o7777)
+shutil.copy("/usr/bin/id", "/work/id"); os.chmod("/work/id", 0o6755)
+shutil.copy("/work/id", "/out/id"); subprocess.run(["cp", "-p", "/work/id", "/tmp/id"], check=True)
+os.chmod("/out/id", 0o6755); os.mkdir("/out/d"); os.chmod("/out/d", 0o2777)
+uids = {subprocess.run([path, "-u"], capture_output=True, text=True, check=True).stdout for path in ("/tmp/id", "/out/id", "/work/id")}
+fd = os.memfd_create("x"); os.fchmod(fd, 0o6755)
+for made in ("/out/d/id", "/dev/shm/id"): shutil.copy("/work/id", made); os.chmod(made, 0o4755)
+print(bits("/tmp/id"), bits("/out/id"), *uids)
+"""
+
+
+def test_such_a_bit_on_files_of_the_sandboxs_own_gives_nobody_anything(ground):
+    """What unpacks and copies files sets them. No file system honours them, and no result has them."""
+    out = ground.make("set-id-out")
+    status, result = ground.box.result("--out", out, "--", PYTHON, "-c", KEEP_SET_ID)
+    assert (status, result["stdout"].split(), result["denials"]) == (0, ["0o6755", "0o6755", "1000"], []), result
+    modes = {name: os.stat(os.path.join(out, name)).st_mode & 0o7777 for name in ("id", "d", "d/id")}
+    assert modes == {"id": 0o755, "d": 0o755, "d/id": 0o755}
+    work = ground.make("set-id-work")  # twin: a folder of the host's beside them, and none of it is to be had
+    status, result = ground.box.result("--bind", f"{work}:/bound:rw", "--", "sh", "-c", "touch x; chmod u+s x")
+    assert status == 1 and result["denials"][0]["error"] == "EPERM"
+
+
 @pytest.mark.parametrize("kind", ["socket", "fifo"])
 def test_a_writable_folder_with_something_that_listens_is_refused(ground, kind):
     folder = ground.make(f"with-{kind}")

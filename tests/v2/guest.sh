@@ -18,7 +18,7 @@ mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
 mount -t cgroup2 -o nsdelegate,memory_recursiveprot cgroup2 $groups
 echo 1 >/proc/sys/kernel/printk
-echo '+memory +pids +cpu' >$groups/cgroup.subtree_control
+echo '+memory +pids +cpu +io' >$groups/cgroup.subtree_control
 ip link set lo up
 
 told() { # name, status of what was checked, what to tell when it is not 0
@@ -54,9 +54,9 @@ ends() { # name, exit status (any: whatever), verdict, options and program
 }
 
 left() { find $groups /user -type d -name 'eclusa-*' 2>/dev/null; }
-# Waits for at most ten seconds.
+# Waits for at most half a minute.
 within() {
-	for _ in $(seq 100); do
+	for _ in $(seq 300); do
 		"$@" && return
 		usleep 100000
 	done
@@ -89,6 +89,63 @@ told 'no more than a quarter is used' $? "$result"
 ends 'memory is counted' 0 ok --memory 128M -- dd if=/dev/zero of=/dev/null bs=48M count=1
 [ "$(number memory_peak_bytes)" -ge $((48 << 20)) ]
 told 'the peak is told' $? "$result"
+
+# The group's own counters, read while the program waits for its input; processor time at the end, as what a group above has
+# more than the launcher's, so that the end itself is in it.
+counting=$groups/counting
+mkdir -p $counting/shell
+echo '+memory +pids +cpu +io' >$counting/cgroup.subtree_control
+fresh() { ls -d $counting/eclusa-* 2>/dev/null; }
+used_by() { sed -n 's/^usage_usec //p' "$1/cpu.stat"; }
+near() { [ "$1" -gt 0 ] && [ $((($1 - $2) * 100)) -le "$2" ] && [ $((($2 - $1) * 100)) -le "$2" ]; } # within 1 %
+mkdir -p /disk /counted && mknod /dev/loop0 b 7 0 2>/dev/null
+modprobe loop && dd if=/dev/zero of=/image bs=1M count=24 2>/dev/null && losetup /dev/loop0 /image &&
+	mke2fs -F /dev/loop0 >/dev/null 2>&1 && mount -t ext4 /dev/loop0 /disk && dd if=/dev/zero of=/disk/file bs=1M count=4 2>/dev/null
+sync
+told 'a disk is there' $? "$(dmesg | tail -n 3)"
+chown 1000:1000 /disk
+mkfifo /tmp/wait
+sh -c 'echo 0 >"$0/cgroup.procs" && exec /eclusa/eclusa run --audit-dir /counted --json -i "$@"' $counting/shell --timeout 60s --memory 128M --bind /disk:/disk:rw -- sh -c '
+	dd if=/dev/zero of=/dev/null bs=32M count=2; i=0; while [ $i -lt 5000 ]; do i=$((i + 1)); done
+	sleep 0.1 & sleep 0.1 & wait; dd if=/disk/file of=/dev/null bs=1M count=3 iflag=direct
+	dd if=/dev/zero of=/disk/own bs=1M count=2 oflag=direct conv=fsync; echo waits >/disk/mark; read line' </tmp/wait >/tmp/counted 2>&1 &
+exec 7>/tmp/wait
+waits() { [ -s /disk/mark ]; }
+within waits
+told 'a program that is counted came to its end' $? "$(cat /tmp/counted)"
+group=$(fresh)
+usleep 300000
+peak=$(cat "$group/memory.peak") pids=$(cat "$group/pids.peak" 2>/dev/null)
+read_bytes=$(grep -o 'rbytes=[0-9]*' "$group/io.stat" | cut -d= -f2)
+written=$(grep -o 'wbytes=[0-9]*' "$group/io.stat" | cut -d= -f2)
+echo >&7
+exec 7>&-
+wait
+result=$(cat /tmp/counted)
+usec=$(($(used_by $counting) - $(used_by $counting/shell)))
+rmdir $counting/shell $counting
+near "$((usec / 1000))" "$(number cpu_ms)" && [ "$usec" -gt 300000 ]
+told 'processor time is what the kernel counted' $? "$usec $result"
+near "$peak" "$(number memory_peak_bytes)"
+told 'memory is what the kernel counted' $? "$peak $result"
+[ -z "$pids" ] || has "\"peaks\":{\"memory_bytes\":$(number memory_peak_bytes),\"pids\":$pids," # Linux 6.12 on
+told 'processes are what the kernel counted' $? "$pids $result"
+[ "$read_bytes" -eq "$(number io_read_bytes)" ] && [ "$read_bytes" -ge $((3 << 20)) ]
+told 'bytes read are what the kernel counted' $? "$read_bytes $result"
+[ "$written" -le "$(number io_written_bytes)" ] && near "$written" "$(number io_written_bytes)" && [ "$written" -ge $((2 << 20)) ]
+told 'bytes written are what the kernel counted' $? "$written $result"
+
+run --io-rate 1M --timeout 60s --bind /disk:/disk:rw -- sh -c 'cat /proc/uptime >/dev/null
+	dd if=/disk/file of=/dev/null bs=256K count=12 iflag=direct'
+[ $status -eq 0 ] && [ "$(number wall_ms)" -ge 1500 ] && has '"io_rate_bytes":1048576'
+told 'three megabytes at one in a second' $? "status $status, $(cat /tmp/errors) $result"
+run --io-rate 64M --timeout 60s --bind /disk:/disk:rw -- dd if=/disk/file of=/dev/null bs=256K count=12 iflag=direct
+[ $status -eq 0 ] && [ "$(number io_read_bytes)" -ge $((3 << 20)) ]
+told 'at more in a second it is not held up' $? "status $status, $(cat /tmp/errors) $result"
+run -- true
+has '"io_read_bytes":0,"io_written_bytes":0' '"io_rate_bytes":null'
+told 'who touches no disk has no bytes' $? "$result"
+umount /disk && losetup -d /dev/loop0 && rm /image
 
 run --require cgroup,uid,notify -- true
 [ $status -eq 0 ] && has '"cgroup":{"active":true,"verified"' '"pids":2,"cpu_ms"'
@@ -134,6 +191,14 @@ told 'a killed launcher leaves its group' $? 'it is gone'
 run -- true
 [ -z "$(left)" ]
 told 'the next start removes it' $? "$(left)"
+
+echo '-io' >$groups/cgroup.subtree_control
+run --io-rate 1M -- touch /out/ran
+[ $status -eq 125 ] && has '"verdict":"setup"' '--io-rate needs a control group of version 2 with io'
+told 'a rate that can not be had' $? "status $status, $(cat /tmp/errors) $result"
+run -- true
+[ $status -eq 0 ] && has '"io_read_bytes":null'
+told 'without io nothing is told of disks' $? "$result"
 
 # What `systemd-run --user --scope -p Delegate=yes` gives: a folder of the user's, who runs in a group below.
 mkdir -p $groups/user/shell

@@ -55,7 +55,7 @@ put_modules() {
 	version=${folder##*/}
 	mkdir -p "$root/usr/lib/modules/$version/kernel"
 	cp "$folder"/modules.{builtin,builtin.modinfo,order} "$root/usr/lib/modules/$version/"
-	(cd "$folder/kernel" && cp --parents -R lib crypto fs/overlayfs drivers/net/{dummy,veth}.ko \
+	(cd "$folder/kernel" && cp --parents -R lib crypto fs/overlayfs drivers/block/loop.ko drivers/net/{dummy,veth}.ko \
 		net/netfilter net/ipv4 net/ipv6 net/netlink "$root/usr/lib/modules/$version/kernel")
 	depmod -b "$root" "$version"
 }
