@@ -1,4 +1,7 @@
-/* See guard.h. Asks the kernel with one RTM_GETROUTE, rtnetlink(7), answered while it is sent. */
+/*
+ * See guard.h. Asks the kernel with one RTM_GETROUTE, rtnetlink(7), answered while it is sent. What it said is true until something
+ * changes, of which it tells whoever listens: that is looked at each time, which is a tenth of asking.
+ */
 #include "proxy/guard.h"
 
 #include "common/cleanup.h"
@@ -7,18 +10,34 @@
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
+#define GROUP(group) (1u << (RTNLGRP_##group - 1))
+
+/** All that can change how the kernel routes an address. @return descriptor, or -1. */
+static int changes_open(void)
+{
+	const struct sockaddr_nl changes = {.nl_family = AF_NETLINK,
+		.nl_groups = GROUP(LINK) | GROUP(IPV4_IFADDR) | GROUP(IPV4_ROUTE) |
+			GROUP(IPV4_RULE) | GROUP(IPV6_IFADDR) | GROUP(IPV6_ROUTE) |
+			GROUP(IPV6_RULE) | GROUP(NEXTHOP)};
+	auto_fd fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&changes, sizeof(changes)) < 0)
+		return -1;
+	return fd_take(&fd);
+}
+
 int guard_open(struct guard *ret, struct failure *why)
 {
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
 	if (fd < 0)
 		return failure_errno(why, -errno, "guard: can't open a route socket");
-	*ret = (struct guard){.netlink_fd = fd};
+	*ret = (struct guard){.netlink_fd = fd, .changes_fd = changes_open()};
 	return 0;
 }
 
 void guard_close(struct guard *g)
 {
 	fd_close(&g->netlink_fd);
+	fd_close(&g->changes_fd);
 }
 
 struct route_question {
@@ -49,7 +68,7 @@ static int route_ask(struct guard *g, const struct address *a)
 }
 
 /** @return the route's type (RTN_*), -ENETUNREACH, -EIO. */
-static int route_type(struct guard *g, const struct address *a)
+static int route_find(struct guard *g, const struct address *a)
 {
 	if (route_ask(g, a) < 0)
 		return -EIO;
@@ -74,6 +93,45 @@ static int route_type(struct guard *g, const struct address *a)
 		memcpy(&route, answer.bytes + NLMSG_HDRLEN, sizeof(route));
 		return route.rtm_type;
 	}
+}
+
+/** Whether anything changed, or may have: more than the socket holds is an error of it. */
+static bool changes_happened(const struct guard *g)
+{
+	bool happened = false;
+	char byte;
+	for (;;) {
+		ssize_t n = recv(g->changes_fd, &byte, sizeof(byte), MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+			return happened;
+		happened = true;
+		if (n < 0 && errno != EINTR && errno != ENOBUFS)
+			return true;
+	}
+}
+
+static struct guard_route *route_place(struct guard *g, const struct address *a)
+{
+	uint32_t sum = a->family;
+	for (size_t i = 0; i < sizeof(a->bytes); i++)
+		sum = 31 * sum + a->bytes[i];
+	return &g->routes[sum % GUARD_ROUTES];
+}
+
+/** As route_find(), from what is known. */
+static int route_type(struct guard *g, const struct address *a)
+{
+	struct guard_route *known = route_place(g, a);
+	if (g->changes_fd < 0)
+		return route_find(g, a);
+	if (changes_happened(g))
+		memset((void *)g->routes, 0, sizeof(g->routes));
+	if (known->address.family != 0 && address_equal(&known->address, a))
+		return known->type;
+	int type = route_find(g, a);
+	if (type >= 0)
+		*known = (struct guard_route){.address = *a, .type = type};
+	return type;
 }
 
 static bool opened_by(const struct rule *rule, const struct address *a)

@@ -9,9 +9,19 @@
 #include "common/upstream_proxy.h"
 #include "policy/policy.h"
 
+#define GUARD_ROUTES 64 /* that are remembered */
+
+/** What the kernel said of an address; family 0: of none. */
+struct guard_route {
+	struct address address;
+	int type; /* RTN_* */
+};
+
 struct guard {
 	int netlink_fd; /* rtnetlink: how would the kernel route this? */
 	uint32_t sequence;
+	int changes_fd; /* rtnetlink: readable when anything of addresses and routes changed; -1: nobody tells, and nothing is remembered */
+	struct guard_route routes[GUARD_ROUTES]; /* as they were when nothing had changed */
 	bool by_name; /* a proxy beyond ours looks names up: an address of family 0, which nobody can dial, stands for one that it chooses */
 };
 

@@ -286,7 +286,7 @@ int worker_run(const struct worker_context *context)
 	w->context = context;
 	metrics_begin(w->metrics);
 	w->spare_fd = -1;
-	w->guard.netlink_fd = w->poller.fd = -1;
+	w->guard.netlink_fd = w->guard.changes_fd = w->poller.fd = -1;
 	w->ready_end = &w->ready;
 	buf_init(&w->line, 4 * AUDIT_LINE_BYTES_MAX);
 	(void)uv_idle_init(&w->loop, &w->turns); /* can't fail */

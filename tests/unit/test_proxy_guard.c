@@ -132,15 +132,75 @@ static int judge_own_addresses(void)
 	return 0;
 }
 
-static void the_hosts_own_public_addresses_are_refused(void **state)
+/** Run `ip`, with what it shall do. @return 0, or its failure. */
+static int ip(const char *const *words)
 {
-	(void)state;
+	int status;
+	pid_t pid = fork();
+	if (pid == 0) {
+		(void)execvp("ip", (char *const *)words);
+		_exit(127);
+	}
+	return pid < 0 || waitpid(pid, &status, 0) != pid ? -1 : status;
+}
+
+#define IP(...) ip((const char *const[]){"ip", __VA_ARGS__, NULL})
+
+/** What the kernel said before is not believed once anything has changed. */
+static int judge_changes(void)
+{
+	struct guard g;
+	enum reason reason = REASON_ALLOW_RULE;
+	struct rule rule = rule_with(NULL, 0);
+	if (IP("link", "add", "v0", "type", "veth", "peer", "name", "v1") != 0)
+		return 77;
+	if (IP("link", "set", "v1", "up") != 0 || IP("link", "set", "v0", "up") != 0 ||
+		IP("addr", "add", "9.9.9.1/24", "dev", "v0") != 0 || guard_open(&g, NULL) < 0)
+		return 10;
+	if (g.changes_fd < 0)
+		return 11;
+	for (int i = 0; i < 3; i++) {
+		if (admit(&g, &rule, "9.9.9.9", &reason) != GUARD_ADMITTED)
+			return 12;
+	}
+	if (IP("addr", "add", "9.9.9.9/32", "dev", "lo") != 0)
+		return 13;
+	if (admit(&g, &rule, "9.9.9.9", &reason) != GUARD_REFUSED)
+		return 14;
+	if (IP("addr", "del", "9.9.9.9/32", "dev", "lo") != 0)
+		return 15;
+	if (admit(&g, &rule, "9.9.9.9", &reason) != GUARD_ADMITTED)
+		return 16;
+	if (IP("route", "add", "local", "9.9.9.9/32", "dev", "lo") != 0)
+		return 17;
+	if (admit(&g, &rule, "9.9.9.9", &reason) != GUARD_REFUSED)
+		return 18;
+	if (IP("route", "del", "local", "9.9.9.9/32", "dev", "lo") != 0 ||
+		IP("rule", "add", "to", "9.9.9.9", "unreachable") != 0)
+		return 19;
+	if (admit(&g, &rule, "9.9.9.9", &reason) != GUARD_UNREACHABLE)
+		return 20;
+	if (IP("rule", "del", "to", "9.9.9.9", "unreachable") != 0)
+		return 21;
+	if (admit(&g, &rule, "9.9.9.9", &reason) != GUARD_ADMITTED)
+		return 22;
+	if (IP("link", "set", "v0", "down") != 0)
+		return 23;
+	if (admit(&g, &rule, "9.9.9.9", &reason) != GUARD_UNREACHABLE)
+		return 24;
+	guard_close(&g);
+	return 0;
+}
+
+/** In a network namespace of its own. */
+static void judge_apart(int (*judge)(void))
+{
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0 && unshare(CLONE_NEWNET) < 0)
+		if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
 			_exit(77);
-		_exit(judge_own_addresses());
+		_exit(judge());
 	}
 	int status;
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -150,12 +210,25 @@ static void the_hosts_own_public_addresses_are_refused(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static void the_hosts_own_public_addresses_are_refused(void **state)
+{
+	(void)state;
+	judge_apart(judge_own_addresses);
+}
+
+static void what_changes_is_asked_anew(void **state)
+{
+	(void)state;
+	judge_apart(judge_changes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(special_addresses_are_refused_whatever_the_name),
 		cmocka_unit_test(a_prefix_that_the_rule_names_opens_that_and_nothing_else),
 		cmocka_unit_test(the_hosts_own_public_addresses_are_refused),
+		cmocka_unit_test(what_changes_is_asked_anew),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
