@@ -55,7 +55,7 @@ static enum flow_progress head_unfinished(struct flow *f, bool progress)
 {
 	struct stream *c = f->client;
 	if (c->ended && !c->broken)
-		stream_end(c);
+		stream_end_last(c);
 	if (c->ended || c->broken || c->mute)
 		return flow_over(f, NULL);
 	if (buf_len(&c->in) > 0 && !f->head_begun) {

@@ -20,25 +20,48 @@ void listener_reset(int fd)
 	(void)close(fd); /* nothing can be done about a failing close */
 }
 
-static int ends_of(int fd, const struct sockaddr_storage *peer, struct flow_ends *ret)
+static int name_of(int fd, struct address *ret, uint16_t *ret_port)
 {
 	struct sockaddr_storage own;
 	socklen_t len = sizeof(own);
 	if (getsockname(fd, (struct sockaddr *)&own, &len) < 0)
 		return -errno;
+	return address_from_sockaddr((struct sockaddr *)&own, ret, ret_port);
+}
+
+static int ends_of(const struct listener *l, int fd, const struct sockaddr_storage *peer,
+	struct flow_ends *ret)
+{
 	int r = address_from_sockaddr(
 		(const struct sockaddr *)peer, &ret->source, &ret->source_port);
-	if (r == 0)
-		r = address_from_sockaddr((struct sockaddr *)&own, &ret->proxy, &ret->proxy_port);
-	return r;
+	if (r < 0 || l->own.family == 0)
+		return r < 0 ? r : name_of(fd, &ret->proxy, &ret->proxy_port);
+	ret->proxy = l->own;
+	ret->proxy_port = l->own_port;
+	return 0;
+}
+
+/** Of a listener at one address and port all connections have these; captured ones have those that the client asked for. */
+static void listener_name(struct listener *l)
+{
+	static const struct address none = {0};
+	struct address own;
+	uint16_t port;
+	if (name_of(l->fd, &own, &port) == 0 &&
+		memcmp(own.bytes, none.bytes, sizeof(own.bytes)) != 0) {
+		l->own = own;
+		l->own_port = port;
+	}
 }
 
 static void accepted(
 	struct worker *w, int fd, const struct sockaddr_storage *peer, enum flow_door door)
 {
 	struct flow_ends ends = {.door = door};
+	const struct listener *l =
+		&w->listeners[door == FLOW_DOOR_EXPLICIT ? WORKER_EXPLICIT : WORKER_TRANSPARENT];
 	struct sandbox *s = NULL;
-	if (ends_of(fd, peer, &ends) == 0)
+	if (ends_of(l, fd, peer, &ends) == 0)
 		s = ident_find(&w->ident, &ends.source);
 	if (s == NULL) { /* not, or no longer, a sandbox of this worker */
 		listener_reset(fd);
@@ -136,6 +159,8 @@ int listener_start(struct worker *w, struct failure *why)
 		(struct listener){.fd = w->context->transparent_fd, .take = take_transparent};
 	for (size_t i = 0; i < WORKER_LISTENERS && r == 0; i++)
 		r = watch(w, &w->listeners[i], why);
+	if (w->context->explicit_fd >= 0)
+		listener_name(&w->listeners[WORKER_EXPLICIT]);
 	return r;
 }
 

@@ -180,7 +180,13 @@ bool stream_fill(struct stream *s)
 	if (!s->readable || s->ended || s->broken || s->handshaking || fill_room(s) == 0)
 		return false;
 	assert(s->peeked == 0);
-	return s->tls != NULL ? fill_tls(s) : receive(s, 0);
+	if (s->tls == NULL)
+		return receive(s, 0);
+	bool progress = fill_tls(s);
+	/* What came with it, so that it can go on by one write. */
+	while (s->readable && tls_has_more(s->tls) && fill_room(s) == STREAM_READ_BYTES)
+		progress |= fill_tls(s);
+	return progress;
 }
 
 /** Nothing waits to be received, not even an end. */
@@ -349,7 +355,7 @@ enum tls_result stream_handshake(struct stream *s)
 	return result;
 }
 
-void stream_end(struct stream *s)
+void stream_end_last(struct stream *s)
 {
 	if (s->said_end || s->broken || s->mute)
 		return;
@@ -357,7 +363,14 @@ void stream_end(struct stream *s)
 	/* If it can't be said now, the peer sees a connection without a proper end: a cut, never more. */
 	if (s->tls != NULL && !s->handshaking)
 		(void)tls_shutdown(s->tls);
-	(void)shutdown(s->fd, SHUT_WR);
+}
+
+void stream_end(struct stream *s)
+{
+	if (s->said_end || s->broken || s->mute)
+		return;
+	stream_end_last(s);
+	(void)shutdown(s->fd, SHUT_WR); /* fails only where there is nobody to tell */
 }
 
 /** What it waits for. */

@@ -86,6 +86,8 @@ enum tls_result stream_handshake(struct stream *s);
 size_t stream_discard(struct stream *s);
 /** Tell the peer that everything was said: close_notify and FIN. Once; out must be empty. */
 void stream_end(struct stream *s);
+/** The same where the stream is freed next, which says the FIN, and whatever came was read. */
+void stream_end_last(struct stream *s);
 /** Be woken for what the stream waits for. @reading: whether more bytes are wanted at all. */
 void stream_watch(struct stream *s, bool reading);
 /** Release the memory of empty buffers. */

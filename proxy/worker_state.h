@@ -27,6 +27,8 @@ struct listener {
 	uv_poll_t poll;
 	int fd; /* borrowed; -1: there is none */
 	listener_take *take;
+	struct address own; /* where its connections come to; family 0: each says it itself */
+	uint16_t own_port;
 };
 
 enum { WORKER_EXPLICIT, WORKER_TRANSPARENT, WORKER_LISTENERS };
