@@ -16,7 +16,8 @@
 #include <stdio.h>
 
 #define CHAIN_OUTPUT "output"
-#define CHAIN_JUDGE  "judge"
+#define CHAIN_JUDGE  "judge" /* IPv6, whatever is not IPv4 */
+#define CHAIN_JUDGE4 "judge-ipv4"
 #define CHAIN_CLOSED "closed"
 
 /** Only 2000::/3 is anybody's global unicast address. */
@@ -24,8 +25,17 @@ static const struct cidr global_v6 = {{.family = 6, .bytes = {0x20}}, 3};
 
 static void guard_close_prefix(struct nft *n, const struct cidr *prefix, bool inside)
 {
-	nft_rule_begin(n, CHAIN_JUDGE);
+	nft_rule_begin(n, prefix->base.family == 4 ? CHAIN_JUDGE4 : CHAIN_JUDGE);
 	nft_match_destination(n, prefix, inside);
+	nft_do_goto(n, CHAIN_CLOSED);
+	nft_rule_end(n);
+}
+
+/** The host's own public address is reachable through lo even when firewalled from outside. */
+static void guard_close_host(struct nft *n, const char *chain)
+{
+	nft_rule_begin(n, chain);
+	nft_match_destination_not_unicast(n);
 	nft_do_goto(n, CHAIN_CLOSED);
 	nft_rule_end(n);
 }
@@ -34,16 +44,19 @@ static void guard_judge(struct nft *n)
 {
 	size_t count;
 	const struct address_range *ranges = address_ranges(&count);
-	for (size_t i = 0; i < count; i++)
-		guard_close_prefix(n, &ranges[i].prefix, true);
-	guard_close_prefix(n, &global_v6, false);
-	/*
-	 * the host's own public address is reachable through lo even when firewalled from outside
-	 */
 	nft_rule_begin(n, CHAIN_JUDGE);
-	nft_match_destination_not_unicast(n);
-	nft_do_goto(n, CHAIN_CLOSED);
+	nft_match_meta_u8(n, NFT_META_NFPROTO, NFPROTO_IPV4, true);
+	nft_do_goto(n, CHAIN_JUDGE4);
 	nft_rule_end(n);
+	for (size_t i = 0; i < count; i++) {
+		nft_assume_family(n, ranges[i].prefix.base.family);
+		guard_close_prefix(n, &ranges[i].prefix, true);
+	}
+	nft_assume_family(n, 6);
+	guard_close_prefix(n, &global_v6, false);
+	nft_assume_family(n, 0);
+	guard_close_host(n, CHAIN_JUDGE);
+	guard_close_host(n, CHAIN_JUDGE4);
 }
 
 static void guard_open_prefix(struct nft *n, const struct message_opened *opened, uint8_t protocol)
@@ -77,6 +90,7 @@ static int guard_build(struct nft *n, const struct message_netd_start *start, st
 	nft_add_table(n, true);
 	nft_add_chain(n, CHAIN_CLOSED, NULL);
 	nft_add_chain(n, CHAIN_JUDGE, NULL);
+	nft_add_chain(n, CHAIN_JUDGE4, NULL);
 	nft_add_chain(n, CHAIN_OUTPUT, &output);
 	for (uint32_t i = 0; i < start->opened_count; i++) {
 		const struct message_opened *opened = &start->opened[i];

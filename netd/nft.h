@@ -77,6 +77,11 @@ void nft_rule_end(struct nft *n);
 void nft_match_meta_u8(struct nft *n, uint32_t key, uint8_t value, bool equal);
 void nft_match_meta_u32(struct nft *n, uint32_t key, uint32_t value);
 /** Destination in (or, with !@inside, out of) a prefix; says the family too. */
+/**
+ * What is known of packets in the rules that follow: 4 or 6, as a rule before has sorted out all others, so that none of these asks
+ * again; 0: nothing, as in the beginning.
+ */
+void nft_assume_family(struct nft *n, uint8_t family);
 void nft_match_destination(struct nft *n, const struct cidr *prefix, bool inside);
 void nft_match_source(struct nft *n, const struct cidr *source);
 /** TCP or UDP; match the protocol first. */

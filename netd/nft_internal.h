@@ -22,7 +22,8 @@ struct nft {
 	const char *labels[NFT_MESSAGES_MAX]; /* what message first_sequence + i adds */
 	struct nftnl_rule *rule;              /* being made */
 	const char *rule_chain;
-	int error; /* sticky */
+	uint8_t family; /* of every packet that reaches the next rules: 4, 6, 0: unknown */
+	int error;      /* sticky */
 };
 
 /** Where the next message is built; NULL after an error. Follow with nft_message_done(). */

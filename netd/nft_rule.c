@@ -129,14 +129,29 @@ void nft_match_meta_u32(struct nft *n, uint32_t key, uint32_t value)
 	nft_compare(n, NFT_CMP_EQ, &value, sizeof(value));
 }
 
+void nft_assume_family(struct nft *n, uint8_t family)
+{
+	n->family = family;
+}
+
+static void nft_match_family(struct nft *n, uint8_t family)
+{
+	if (n->family == 0)
+		nft_match_meta_u8(
+			n, NFT_META_NFPROTO, family == 4 ? NFPROTO_IPV4 : NFPROTO_IPV6, true);
+	else if (n->family != family && n->error == 0)
+		n->error = -EINVAL; /* such a rule would look at the wrong bytes */
+}
+
+/** The kernel compares as many bytes as the prefix touches; only one that ends within a byte needs a mask. */
 void nft_match_destination(struct nft *n, const struct cidr *prefix, bool inside)
 {
 	bool v4 = prefix->base.family == 4;
-	uint32_t bytes = v4 ? 4 : 16;
+	uint32_t bytes = prefix->bits == 0 ? 1 : (prefix->bits + 7U) / 8;
 	uint8_t mask[16] = {0};
 	for (unsigned bit = 0; bit < prefix->bits; bit++)
 		mask[bit / 8] = (uint8_t)(mask[bit / 8] | 0x80U >> bit % 8);
-	nft_match_meta_u8(n, NFT_META_NFPROTO, v4 ? NFPROTO_IPV4 : NFPROTO_IPV6, true);
+	nft_match_family(n, prefix->base.family);
 	nft_load_payload(n, NFT_PAYLOAD_NETWORK_HEADER,
 		v4 ? IPV4_DESTINATION_AT : IPV6_DESTINATION_AT, bytes, NFT_REG_1);
 	if (prefix->bits < bytes * 8)
@@ -149,7 +164,7 @@ void nft_match_source(struct nft *n, const struct cidr *source)
 	uint8_t mask[4] = {0};
 	for (unsigned bit = 0; bit < source->bits; bit++)
 		mask[bit / 8] = (uint8_t)(mask[bit / 8] | 0x80U >> bit % 8);
-	nft_match_meta_u8(n, NFT_META_NFPROTO, NFPROTO_IPV4, true);
+	nft_match_family(n, 4);
 	nft_load_payload(n, NFT_PAYLOAD_NETWORK_HEADER, IPV4_SOURCE_AT, 4, NFT_REG_1);
 	nft_mask(n, mask, sizeof(mask));
 	nft_compare(n, NFT_CMP_EQ, source->base.bytes, 4);
@@ -157,7 +172,7 @@ void nft_match_source(struct nft *n, const struct cidr *source)
 
 static void nft_match_range(struct nft *n, const char *set, uint32_t offset)
 {
-	nft_match_meta_u8(n, NFT_META_NFPROTO, NFPROTO_IPV4, true);
+	nft_match_family(n, 4);
 	nft_load_payload(n, NFT_PAYLOAD_NETWORK_HEADER, offset, 4, NFT_REG_1);
 	struct nftnl_expr *e = nft_expression(n, "lookup");
 	if (e == NULL)
@@ -211,7 +226,7 @@ void nft_match_icmp_type(struct nft *n, uint8_t type)
 
 void nft_match_set(struct nft *n, const char *set, bool inside)
 {
-	nft_match_meta_u8(n, NFT_META_NFPROTO, NFPROTO_IPV4, true);
+	nft_match_family(n, 4);
 	nft_load_meta(n, NFT_META_IIF, NFT_REG32_00);
 	nft_load_payload(n, NFT_PAYLOAD_NETWORK_HEADER, IPV4_SOURCE_AT, 4, NFT_REG32_01);
 	struct nftnl_expr *e = nft_expression(n, "lookup");

@@ -213,6 +213,8 @@ static void ruleset_identity(struct nft *n)
 	nft_do_count(n);
 	nft_do_drop(n);
 	nft_rule_end(n);
+	/* what follows in prerouting, and what it leads to, sees IPv4 alone */
+	nft_assume_family(n, 4);
 
 	nft_rule_begin(n, "prerouting");
 	nft_match_meta_u32(n, NFT_META_IIF, LOOPBACK_INDEX);
@@ -427,14 +429,15 @@ int ruleset_load(struct nft *n, const struct ruleset_doors *doors, struct failur
 		return failure_errno(why, r, "captured addresses");
 	ruleset_sets(n, doors->sandboxes);
 	ruleset_chains(n);
-	ruleset_refusal(n, doors->sampled);
 	ruleset_identity(n);
+	ruleset_refusal(n, doors->sampled);
 	for (size_t i = 0; i < array_size(tcp_ports); i++)
 		ruleset_service(n, &service, tcp_ports[i]);
 	ruleset_questions(n, &service);
 	ruleset_elsewhere(n, &service);
 	ruleset_capture(n, &doors->transparent);
 	ruleset_destinations(n);
+	nft_assume_family(n, 0);
 	ruleset_replies(n, &service);
 	ruleset_captured(n);
 	ruleset_refusals_leave(n);
