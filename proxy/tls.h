@@ -96,7 +96,8 @@ void tls_session_refuse_protocol(struct tls_session *s);
 enum tls_result tls_read(
 	struct tls_session *s, char *to, size_t capacity, size_t *ret_len, struct tls_fault *why);
 /**
- * Write: TLS_DONE with *ret_len > 0 (perhaps fewer than given), _WANT_*, _ERROR. After WANT_* offer
+ * Write a record: TLS_DONE with *ret_len > 0 (perhaps fewer than given), _WANT_*, _ERROR. It leaves at once if it has all of @from, else
+ * the kernel may keep it for what follows. After WANT_* offer
  * the same bytes again (more may follow them, and they may have moved).
  */
 enum tls_result tls_write(
@@ -106,6 +107,8 @@ enum tls_result tls_write(
  * show what waits inside.
  */
 bool tls_may_have_more(const struct tls_session *s);
+/** Whether some of it was taken from the descriptor already. */
+bool tls_has_more(const struct tls_session *s);
 /**
  * Say close_notify: everything before it was complete. Never after a cut. TLS_DONE: said (do not
  * wait for the peer's); TLS_WANT_WRITE; TLS_ERROR: could not be said.

@@ -34,6 +34,7 @@ struct tls_session {
 	int fd; /* borrowed */
 	enum tls_side side;
 	bool drained; /* the last read took all that had come */
+	bool more;    /* another record is about to be written */
 	bool hello_seen;
 	bool has_leaf;
 	bool refused;

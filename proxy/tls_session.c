@@ -10,6 +10,8 @@
 #include <openssl/x509v3.h>
 #include <stdio.h>
 
+#define TAG_BYTES 16 /* of AES-GCM and ChaCha20-Poly1305 */
+
 /** What OpenSSL's next error is told from. Clearing an empty queue takes ten times as long as seeing that it is. */
 static void errors_forget(void)
 {
@@ -24,6 +26,7 @@ static struct tls_session *session_new(SSL_CTX *ctx, const BIO_METHOD *socket, i
 	if (s == NULL)
 		return NULL;
 	s->fd = fd;
+	s->drained = true;
 	s->ssl = SSL_new(ctx);
 	if (s->ssl == NULL || SSL_set_app_data(s->ssl, s) != 1 ||
 		tls_socket_attach(s, socket) < 0) {
@@ -144,11 +147,24 @@ enum tls_result tls_handshake(struct tls_session *s, struct tls_fault *why)
 	return result == TLS_CLOSED ? tls_fault_set(s, SSL_ERROR_SSL, why) : result;
 }
 
+/**
+ * Room to read into. While they come fast, for four of the largest records, and nothing behind them: of a record that has begun OpenSSL reads
+ * what is missing, and no more. 3: what it leaves empty in front, to align a payload. 0: for one.
+ */
+static size_t read_room(const struct tls_session *s)
+{
+	size_t added = SSL_version(s->ssl) == TLS1_3_VERSION ? 1 : 8; /* RFC 8446 5.2, RFC 5288 3 */
+	return s->drained
+		? 0
+		: 4 * (SSL3_RT_HEADER_LENGTH + SSL3_RT_MAX_PLAIN_LENGTH + added + TAG_BYTES) + 3;
+}
+
 enum tls_result tls_read(
 	struct tls_session *s, char *to, size_t capacity, size_t *ret_len, struct tls_fault *why)
 {
 	errors_forget();
 	errno = 0;
+	SSL_set_default_read_buffer_len(s->ssl, read_room(s));
 	if (SSL_read_ex(s->ssl, to, capacity, ret_len) == 1)
 		return TLS_DONE;
 	*ret_len = 0;
@@ -163,16 +179,24 @@ enum tls_result tls_write(
 	*ret_len = 0;
 	if (from.len == 0)
 		return TLS_DONE;
-	if (SSL_write_ex(s->ssl, from.ptr, from.len, ret_len) == 1)
+	s->more = from.len > SSL3_RT_MAX_PLAIN_LENGTH;
+	bool written = SSL_write_ex(s->ssl, from.ptr, from.len, ret_len) == 1;
+	s->more = false; /* what TLS itself has to say */
+	if (written)
 		return TLS_DONE;
 	*ret_len = 0;
 	enum tls_result result = unfinished(s, 0, why);
 	return result == TLS_CLOSED ? tls_fault_set(s, SSL_ERROR_SSL, why) : result;
 }
 
+bool tls_has_more(const struct tls_session *s)
+{
+	return SSL_has_pending(s->ssl) == 1;
+}
+
 bool tls_may_have_more(const struct tls_session *s)
 {
-	return !s->drained || SSL_has_pending(s->ssl) == 1;
+	return !s->drained || tls_has_more(s);
 }
 
 enum tls_result tls_shutdown(struct tls_session *s)

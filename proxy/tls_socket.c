@@ -34,7 +34,8 @@ static int socket_read(BIO *bio, char *to, size_t len, size_t *ret_len)
 static int socket_write(BIO *bio, const char *from, size_t len, size_t *ret_len)
 {
 	BIO_clear_retry_flags(bio);
-	ssize_t r = send(session_of(bio)->fd, from, len, MSG_NOSIGNAL);
+	const struct tls_session *s = session_of(bio);
+	ssize_t r = send(s->fd, from, len, MSG_NOSIGNAL | (s->more ? MSG_MORE : 0));
 	if (again(r))
 		BIO_set_retry_write(bio);
 	*ret_len = r > 0 ? (size_t)r : 0;
