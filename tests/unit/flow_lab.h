@@ -33,7 +33,7 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-#define LAB_WAIT_NS   (10 * NS_PER_SEC)
+#define LAB_WAIT_NS   (60 * NS_PER_SEC)
 #define LAB_PEM_BYTES 4096
 
 struct lab_options {

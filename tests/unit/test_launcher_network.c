@@ -27,7 +27,7 @@
 
 #define ID       "sb-0123456789"
 #define PEM      "-----BEGIN CERTIFICATE-----\n"
-#define SOON_NS  (10 * NS_PER_SEC)
+#define SOON_NS  (60 * NS_PER_SEC)
 #define SCENARIO "ECLUSA_FAULT" /* the one variable that reaches the programs */
 
 extern char **environ;

@@ -16,7 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#define WAIT_NS (10 * NS_PER_SEC)
+#define WAIT_NS (60 * NS_PER_SEC)
 
 struct lab {
 	int worker_fd, super_fd;

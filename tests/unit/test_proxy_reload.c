@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 
 #define MEMBERS  3 /* two workers and the keeper */
-#define WAIT_NS  (2 * NS_PER_SEC)
+#define WAIT_NS  (60 * NS_PER_SEC)
 #define OLD_RULE "old.test GET /**"
 #define NEW_RULE "new.test GET /**"
 

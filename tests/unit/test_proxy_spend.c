@@ -316,9 +316,9 @@ static void a_repeated_request_counts_once(void **state)
 static void a_use_is_cut_when_its_time_is_over(void **state)
 {
 	struct fixture *f = *state;
-	world_start(f, "time=200ms");
+	world_start(f, "time=1s");
 	assert_says(ask(f, "origin.test", "GET /silent"), "HTTP/1.1 504 deny.limit");
-	assert_says(f->answer, "\"limit\":\"time\",\"allowed\":200");
+	assert_says(f->answer, "\"limit\":\"time\",\"allowed\":1000");
 	assert_says(ask(f, "origin.test", "GET /soon"), "200 OK");
 	int fd = lab_connect(
 		&f->world); /* keeps the host busy, byte by byte, and is not idle for long */

@@ -30,7 +30,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define WAIT_NS   (10 * NS_PER_SEC)
+#define WAIT_NS   (60 * NS_PER_SEC)
 #define PROXY_UID 4100000 /* nobody's */
 
 /* --- the worker --- */
