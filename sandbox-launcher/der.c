@@ -1,6 +1,7 @@
 /* See der.h. */
 #include "sandbox-launcher/der.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #define HEADER_BYTES_MAX 5 /* tag, and a length below 2^24 */
@@ -37,6 +38,32 @@ int der_wrap(struct buf *to, size_t start, unsigned char tag)
 	memmove(content + more, content, len);
 	memcpy(content, header, more);
 	return 0;
+}
+
+void der_front_init(struct der_front *f, size_t content_len)
+{
+	f->at = sizeof(f->bytes);
+	f->len = content_len;
+}
+
+void der_front_add(struct der_front *f, struct slice text)
+{
+	assert(text.len <= f->at); /* what is wrapped is known beforehand, but for its length */
+	f->at -= text.len;
+	f->len += text.len;
+	memcpy(f->bytes + f->at, text.ptr, text.len);
+}
+
+void der_front_wrap(struct der_front *f, unsigned char tag)
+{
+	unsigned char header[HEADER_BYTES_MAX];
+	size_t bytes = write_header(header, tag, f->len);
+	der_front_add(f, (struct slice){(const char *)header, bytes});
+}
+
+struct slice der_front_slice(const struct der_front *f)
+{
+	return (struct slice){(const char *)f->bytes + f->at, sizeof(f->bytes) - f->at};
 }
 
 /* The length behind the tag. @return the bytes of the header, 0: none that DER has. */

@@ -4,6 +4,8 @@
 #include "common/cleanup.h"
 #include "sandbox-launcher/der.h"
 
+#define BAGS_BYTES_MAX ((size_t)15 << 20) /* so that all around it is below 2^24 */
+
 #define VERSION      SLICE("\x02\x01\x03")
 #define OID_DATA     SLICE("\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x01")         /* PKCS#7 data */
 #define OID_CERT_BAG SLICE("\x06\x0b\x2a\x86\x48\x86\xf7\x0d\x01\x0c\x0a\x01\x03") /* RFC 7292 */
@@ -40,20 +42,30 @@ void java_store_add(struct buf *to, struct slice der)
 	(void)der_wrap(to, bag, DER_SEQUENCE);
 }
 
+/* Likewise in front. */
+static void wrap_front(struct der_front *f, const unsigned char *tags, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		der_front_wrap(f, tags[i]);
+}
+
 void java_store_write(struct slice bags, struct buf *to)
 {
 	static const unsigned char data[] = {DER_SEQUENCE, DER_OCTETS, DER_CONTEXT_EXPLICIT};
-	size_t store = buf_len(to);
-	(void)buf_append(to, VERSION);
-	size_t outer = buf_len(to);
-	(void)buf_append(to, OID_DATA);
-	size_t safes = buf_len(to);
-	(void)buf_append(to, OID_DATA);
-	size_t safe = buf_len(to);
+	struct der_front front;
+	if (bags.len >= BAGS_BYTES_MAX) {
+		to->failed = true;
+		return;
+	}
+	der_front_init(&front, bags.len);
+	wrap_front(&front, data, array_size(data)); /* SafeContents */
+	der_front_add(&front, OID_DATA);
+	der_front_wrap(&front, DER_SEQUENCE);
+	wrap_front(&front, data, array_size(data)); /* AuthenticatedSafe */
+	der_front_add(&front, OID_DATA);
+	der_front_wrap(&front, DER_SEQUENCE);
+	der_front_add(&front, VERSION);
+	der_front_wrap(&front, DER_SEQUENCE);          /* PFX */
+	(void)buf_append(to, der_front_slice(&front)); /* sticky */
 	(void)buf_append(to, bags);
-	wrap_all(to, safe, data, array_size(data)); /* SafeContents */
-	(void)der_wrap(to, safes, DER_SEQUENCE);
-	wrap_all(to, safes, data, array_size(data)); /* AuthenticatedSafe */
-	(void)der_wrap(to, outer, DER_SEQUENCE);
-	(void)der_wrap(to, store, DER_SEQUENCE); /* PFX */
 }

@@ -159,19 +159,7 @@ static int network_find_proxy(
 static int network_open_rules(
 	const struct network_options *options, struct network_parts *parts, struct failure *why)
 {
-	auto_free struct policy_report *report = calloc(1, sizeof(*report));
-	if (report == NULL)
-		return failure_errno(why, -ENOMEM, "policy");
-	struct policy *policy;
-	int r = policy_compile(options->bundle, &policy, report);
-	if (r < 0) {
-		char line[640] = "policy";
-		if (report->count > 0)
-			(void)policy_diagnostic_format(&report->items[0], line, sizeof(line));
-		return failure_set(why, r, "%s", line);
-	}
-	policy_opened(policy, network_visit_opened, parts);
-	policy_free(policy);
+	policy_opened(options->policy, network_visit_opened, parts);
 	if (parts->too_many)
 		return failure_set(why, -E2BIG,
 			"the policy's addr= open more than %d prefixes and ports",

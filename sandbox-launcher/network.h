@@ -13,14 +13,16 @@
 #include <poll.h>
 
 struct network;
+struct policy;
 struct profile;
 
 struct network_options {
 	const char *sandbox_id; /* also the id that the segment was created with */
 	const char *profile;    /* a profile of the bundle */
 	const struct profile
-		*rules;          /* the same, compiled; NULL: none of its ip: rules is looked at */
-	struct slice bundle;     /* policy/source.h */
+		*rules;      /* the same, compiled; NULL: none of its ip: rules is looked at */
+	struct slice bundle; /* policy/source.h */
+	const struct policy *policy; /* the same, compiled */
 	bool root;               /* root of the initial user namespace: dial guard, separate uid */
 	const char *upstream_ca; /* PEM file or NULL */
 	struct upstream_proxy_options upstream_proxy;

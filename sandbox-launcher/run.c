@@ -60,6 +60,7 @@ static int start_network(struct run *run, struct failure *why)
 		.profile = profile_name(run->plan.profile),
 		.rules = run->plan.profile,
 		.bundle = buf_slice(&run->plan.bundle),
+		.policy = run->plan.policy,
 		.root = run->plan.root,
 		.upstream_ca = run->spec->upstream_ca,
 		.upstream_proxy = spec_upstream_proxy(run->spec),

@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "ipc/channel.h"
+#include "policy/policy.h"
 #include "policy/source.h"
 #include "sandbox-launcher/network.h"
 #include "common/uids.h"
@@ -226,6 +227,7 @@ struct stage {
 	int folder_fd;
 	int segment_fd;
 	struct buf bundle;
+	struct policy *policy;
 	struct network_options options;
 };
 
@@ -273,9 +275,12 @@ static int set_up(void **state)
 	buf_init(&stage.bundle, 0);
 	assert_int_equal(policy_source_rules(rules, 1, &stage.bundle, &why), 0);
 	assert_true(stage.segment_fd >= 0);
+	struct policy_report report = {0};
+	assert_int_equal(policy_compile(buf_slice(&stage.bundle), &stage.policy, &report), 0);
 	stage.options = (struct network_options){.sandbox_id = ID,
 		.profile = "run",
 		.bundle = buf_slice(&stage.bundle),
+		.policy = stage.policy,
 		.resolver = "192.0.2.53:5353",
 		.segment_fd = stage.segment_fd,
 		.audit_folder_fd = stage.folder_fd};
@@ -290,6 +295,7 @@ static int tear_down(void **state)
 	fd_close(&stage.folder_fd);
 	fd_close(&stage.segment_fd);
 	buf_fini(&stage.bundle);
+	policy_free(stage.policy);
 	(void)snprintf(command, sizeof(command), "rm -r %s", stage.folder);
 	return system(command); /* a folder that this test made */
 }
