@@ -25,9 +25,15 @@ int cgroup_create(struct cgroup *g, const char *id, const struct spec *spec, str
 {
 	(void)snprintf(g->name, sizeof(g->name), CGROUP_PREFIX "%s", id);
 	struct failure first = {0};
-	int r = cgroup_v1_create(g, spec, &first);
+	struct buf own;
+	buf_init(&own, 1 << 20);
+	int r = file_read(AT_FDCWD, "/proc/self/cgroup", 65536, &own);
+	if (r < 0)
+		buf_clear(&own);
+	r = cgroup_v1_find(g, buf_slice(&own), &first);
 	if (r == -ENOENT)
-		r = cgroup_v2_create(g, spec, &first);
+		r = cgroup_v2_create(g, spec, buf_slice(&own), &first);
+	buf_fini(&own);
 	if (r == 0)
 		return 0;
 	(void)failure_set(why, r, "%s", first.text);
@@ -87,17 +93,15 @@ int cgroup_make(int parent, const char *name)
 	return r;
 }
 
-int cgroup_own_path(const char *controller, char *ret_path, size_t capacity)
+int cgroup_own_path(struct slice own, const char *controller, char *ret_path, size_t capacity)
 {
-	struct buf text;
-	buf_init(&text, 1 << 20);
-	int r = file_read(AT_FDCWD, "/proc/self/cgroup", 65536, &text);
-	struct slice rest = buf_slice(&text), line;
+	struct slice line;
 	bool found = false;
-	while (r == 0 && !found && rest.len > 0) {
-		if (!slice_split(rest, '\n', &line, &rest)) {
-			line = rest;
-			rest.len = 0;
+	int r = 0;
+	while (!found && own.len > 0) {
+		if (!slice_split(own, '\n', &line, &own)) {
+			line = own;
+			own.len = 0;
 		}
 		struct slice number, controllers, path, word;
 		if (!slice_split(line, ':', &number, &line) ||
@@ -114,7 +118,6 @@ int cgroup_own_path(const char *controller, char *ret_path, size_t capacity)
 		if (found)
 			r = slice_copy(path, ret_path, capacity);
 	}
-	buf_fini(&text);
 	return r < 0 ? r : found ? 0 : -ENOENT;
 }
 
@@ -193,40 +196,41 @@ static void remove_folder(int parent, const char *name)
 	}
 }
 
+/* The first group goes last: while it is there, a sweep finds the others by it. */
 void cgroup_remove(struct cgroup *g)
 {
-	for (int i = 0; i < CGROUP_PART_COUNT; i++)
+	for (int i = CGROUP_PART_COUNT; i-- > 0;)
 		if (g->group[i] >= 0 && g->parent[i] >= 0)
 			remove_folder(g->parent[i], g->name);
 	cgroup_forget(g);
 }
 
-static void sweep_one(int parent, const char *name)
+static void sweep_one(const struct cgroup *g, const char *name)
 {
-	auto_fd fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-		(void)unlinkat(
-			parent, name, AT_REMOVEDIR); /* still in use: the next start tries again */
+	auto_fd fd = openat(g->parent[0], name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return;
+	for (int i = CGROUP_PART_COUNT; i-- > 0;)
+		if (g->parent[i] >= 0 && unlinkat(g->parent[i], name, AT_REMOVEDIR) < 0 &&
+			errno != ENOENT)
+			return; /* still in use: the next start tries again */
 }
 
 void cgroup_sweep(const struct cgroup *g)
 {
-	for (int i = 0; i < CGROUP_PART_COUNT; i++) {
-		int fd = g->parent[i] < 0
-			? -1
-			: openat(g->parent[i], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		DIR *folder = fd < 0 ? NULL : fdopendir(fd);
-		if (folder == NULL) {
-			fd_close(&fd);
-			continue;
-		}
-		const struct dirent *entry;
-		while ((entry = readdir(folder)) != NULL)
-			if (entry->d_type == DT_DIR && strcmp(entry->d_name, g->name) != 0 &&
-				slice_starts(slice_of(entry->d_name), SLICE(CGROUP_PREFIX "sb-")))
-				sweep_one(g->parent[i], entry->d_name);
-		(void)closedir(folder); /* only read from */
+	int fd = g->parent[0] < 0 ? -1
+				  : openat(g->parent[0], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	if (folder == NULL) {
+		fd_close(&fd);
+		return;
 	}
+	while ((entry = readdir(folder)) != NULL)
+		if (entry->d_type == DT_DIR && strcmp(entry->d_name, g->name) != 0 &&
+			slice_starts(slice_of(entry->d_name), SLICE(CGROUP_PREFIX "sb-")))
+			sweep_one(g, entry->d_name);
+	(void)closedir(folder); /* only read from */
 }
 
 const char *cgroup_kind_name(enum cgroup_kind kind)

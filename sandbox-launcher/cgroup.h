@@ -1,7 +1,8 @@
 /*
  * Control groups of one run: memory, pids, cpu. v1 (a child in each hierarchy, joined by the sandbox itself
- * through descriptors opened before it exists) or v2 (the sandbox is born in it). Lives under the launcher's own
- * group. Each is locked while its launcher lives, so that the next start removes what a killed one left.
+ * through descriptors that it is sent) or v2 (the sandbox is born in it). Lives under the launcher's own
+ * group. Each is locked while its launcher lives. The first is made first and removed last, so that the next start finds by it what a
+ * killed launcher left.
  */
 #ifndef ECLUSA_SANDBOX_LAUNCHER_CGROUP_H
 #define ECLUSA_SANDBOX_LAUNCHER_CGROUP_H
@@ -36,10 +37,12 @@ struct cgroup_usage {
 
 void cgroup_init(struct cgroup *g);
 /**
- * Make the group of run @id with the spec's limits; kind NONE when this user can't (@why then says what lacks).
- * @return 0, also for NONE; negative errno when a group was made but a limit could not be set.
+ * Find where the group of run @id goes; kind NONE when this user can't have one (@why then says what lacks). v2: it is made, with the
+ * spec's limits, as the sandbox is born in it. @return 0, also for NONE; negative errno when a group was made but a limit could not be set.
  */
 int cgroup_create(struct cgroup *g, const char *id, const struct spec *spec, struct failure *why);
+/** v1: make the groups, with the spec's limits, before the sandbox joins them. @return 0 or negative errno. */
+int cgroup_fill(struct cgroup *g, const struct spec *spec, struct failure *why);
 /** In the sandbox's first process, before it has children or threads. Async-signal-safe. */
 int cgroup_join(const struct cgroup *g);
 /** In the sandbox: forget the descriptors. */
@@ -62,14 +65,15 @@ const char *cgroup_kind_name(enum cgroup_kind kind);
 /** Which rung of the ladder: none, v1, hybrid (v1, beside a v2 without controllers), v2, v2-delegated (to an ordinary user). */
 const char *cgroup_rung(const struct cgroup *g, bool root);
 
-/* For cgroup_v1.c and cgroup_v2.c. */
-int cgroup_v1_create(struct cgroup *g, const struct spec *spec, struct failure *why);
-int cgroup_v2_create(struct cgroup *g, const struct spec *spec, struct failure *why);
+/* For cgroup_v1.c and cgroup_v2.c. @own: /proc/self/cgroup, empty when it can't be read. */
+int cgroup_v1_find(struct cgroup *g, struct slice own, struct failure *why);
+int cgroup_v2_create(
+	struct cgroup *g, const struct spec *spec, struct slice own, struct failure *why);
 /** mkdir, open, lock, as often as a sweep of another launcher comes between. @return descriptor or negative errno. */
 int cgroup_make(int parent, const char *name);
 void cgroup_io_read(const struct cgroup *g, struct cgroup_usage *to);
-/** The path of this process in the line of /proc/self/cgroup that names @controller ("" = v2). */
-int cgroup_own_path(const char *controller, char *ret_path, size_t capacity);
+/** The path of this process in the line that names @controller ("" = v2). @return 0 or -ENOENT, -ENAMETOOLONG. */
+int cgroup_own_path(struct slice own, const char *controller, char *ret_path, size_t capacity);
 /** A number from a file of the group, or after "@key " in it. UINT64_MAX: absent. */
 uint64_t cgroup_number(int group, const char *file, const char *key);
 

@@ -15,52 +15,75 @@
 static const char *const CONTROLLERS[CGROUP_PART_COUNT] = {"memory", "pids", "cpu", "cpuacct"};
 
 /* The launcher's own group in this hierarchy; within a container, where the path is the host's, its root. */
-static int open_own(const char *controller)
+static int open_own(struct slice own, const char *controller)
 {
 	char path[PATH_MAX], full[PATH_MAX + 64];
 	struct statfs fs;
-	(void)snprintf(full, sizeof(full), "/sys/fs/cgroup/%s", controller);
-	if (statfs(full, &fs) < 0 || fs.f_type != CGROUP_SUPER_MAGIC)
+	if (cgroup_own_path(own, controller, path, sizeof(path)) < 0)
 		return -ENOENT;
-	if (cgroup_own_path(controller, path, sizeof(path)) < 0)
-		return -ENOENT;
-	(void)snprintf(full, sizeof(full), "/sys/fs/cgroup/%s%s", controller, path);
-	int fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0)
-		return fd;
-	(void)snprintf(full, sizeof(full), "/sys/fs/cgroup/%s", controller);
-	fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	int len = snprintf(full, sizeof(full), "/sys/fs/cgroup/%s", controller);
+	(void)slice_copy(slice_of(path), full + len, sizeof(full) - (size_t)len); /* fits */
+	auto_fd fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	full[len] = '\0';
+	if (fd < 0)
+		fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fstatfs(fd, &fs) < 0)
+		return -errno;
+	return fs.f_type == CGROUP_SUPER_MAGIC ? fd_take(&fd) : -ENOENT;
 }
 
-/* cpu and cpuacct are often one hierarchy under two names. */
-static int same_as_earlier(const struct cgroup *g, int part, int fd)
+/* cpu and cpuacct are often one hierarchy under two names. @folders: of the parts so far. */
+static bool is_of_earlier(
+	const struct cgroup *g, int part, const struct stat folders[static CGROUP_PART_COUNT])
 {
-	struct stat own, other;
-	if (fstat(fd, &own) < 0)
-		return -1;
 	for (int i = 0; i < part; i++)
-		if (g->parent[i] >= 0 && fstat(g->parent[i], &other) == 0 &&
-			own.st_dev == other.st_dev && own.st_ino == other.st_ino)
-			return i;
-	return -1;
+		if (g->parent[i] >= 0 && folders[i].st_dev == folders[part].st_dev &&
+			folders[i].st_ino == folders[part].st_ino)
+			return true;
+	return false;
 }
 
-static int make_part(struct cgroup *g, int part)
+static int find_part(
+	struct cgroup *g, int part, struct slice own, struct stat folders[static CGROUP_PART_COUNT])
 {
-	auto_fd parent = open_own(CONTROLLERS[part]);
+	auto_fd parent = open_own(own, CONTROLLERS[part]);
 	if (parent < 0)
 		return parent;
-	int same = same_as_earlier(g, part, parent);
-	if (same >= 0) {
-		g->group[part] = fcntl(g->group[same], F_DUPFD_CLOEXEC, 3);
+	if (fstat(parent, &folders[part]) < 0 ||
+		faccessat(parent, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		return -errno;
+	if (!is_of_earlier(g, part, folders))
+		g->parent[part] = fd_take(&parent);
+	return 0;
+}
+
+int cgroup_v1_find(struct cgroup *g, struct slice own, struct failure *why)
+{
+	struct stat folders[CGROUP_PART_COUNT];
+	for (int part = 0; part < CGROUP_PART_COUNT; part++) {
+		int r = find_part(g, part, own, folders);
+		if (r == 0)
+			continue;
+		cgroup_forget(g); /* all or nothing: half a limit is no limit */
+		if (r == -ENOENT)
+			return r;
+		return failure_errno(why, r, "can't make a control group of %s", CONTROLLERS[part]);
+	}
+	g->kind = CGROUP_V1;
+	return 0;
+}
+
+/* Without a parent it is in the group of the part before. */
+static int make_part(struct cgroup *g, int part)
+{
+	if (g->parent[part] < 0) {
+		g->group[part] = fcntl(g->group[part - 1], F_DUPFD_CLOEXEC, 3);
 		return g->group[part] < 0 ? -errno : 0;
 	}
-	int group = cgroup_make(parent, g->name);
+	int group = cgroup_make(g->parent[part], g->name);
 	if (group < 0)
 		return group;
 	g->group[part] = group;
-	g->parent[part] = fd_take(&parent);
 	g->join[part] = openat(group, "tasks", O_WRONLY | O_CLOEXEC);
 	return g->join[part] < 0 ? -errno : 0;
 }
@@ -109,18 +132,16 @@ static int watch_oom(struct cgroup *g)
 	return r;
 }
 
-int cgroup_v1_create(struct cgroup *g, const struct spec *spec, struct failure *why)
+int cgroup_fill(struct cgroup *g, const struct spec *spec, struct failure *why)
 {
+	if (g->kind != CGROUP_V1)
+		return 0;
 	for (int part = 0; part < CGROUP_PART_COUNT; part++) {
 		int r = make_part(g, part);
-		if (r == 0)
-			continue;
-		cgroup_remove(g); /* all or nothing: half a limit is no limit */
-		if (r == -ENOENT)
-			return r;
-		return failure_errno(why, r, "can't make a control group of %s", CONTROLLERS[part]);
+		if (r < 0)
+			return failure_errno(
+				why, r, "can't make a control group of %s", CONTROLLERS[part]);
 	}
-	g->kind = CGROUP_V1;
 	int r = set_limits(g, spec);
 	if (r == 0)
 		r = watch_oom(g);

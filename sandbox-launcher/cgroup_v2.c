@@ -42,11 +42,11 @@ static bool gives_controllers(int fd)
  * The nearest of the launcher's own group and its ancestors whose children get the controllers. A group that holds
  * processes can't give any, so it is usually the parent: root's slice, or one that was delegated to the user.
  */
-static int open_parent(void)
+static int open_parent(struct slice own)
 {
 	static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
 	char path[PATH_MAX], full[PATH_MAX + 64];
-	if (cgroup_own_path("", path, sizeof(path)) < 0)
+	if (cgroup_own_path(own, "", path, sizeof(path)) < 0)
 		return -ENOENT;
 	for (size_t i = 0; i < array_size(roots); i++) {
 		struct statfs fs;
@@ -87,9 +87,10 @@ static int set_limits(int group, const struct spec *spec)
 	return r;
 }
 
-int cgroup_v2_create(struct cgroup *g, const struct spec *spec, struct failure *why)
+int cgroup_v2_create(
+	struct cgroup *g, const struct spec *spec, struct slice own, struct failure *why)
 {
-	auto_fd parent = open_parent();
+	auto_fd parent = open_parent(own);
 	if (parent < 0)
 		return failure_set(why, parent,
 			"no control group with memory, pids and cpu is mounted or delegated");

@@ -5,6 +5,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/privilege.h"
+#include "common/resident.h"
 #include "ipc/channel.h"
 #include "sandbox-launcher/cpu_sampler.h"
 #include "sandbox-launcher/env.h"
@@ -62,6 +63,22 @@ static int wait_for_go(int go)
 		got = read(go, &byte, 1);
 	} while (got < 0 && errno == EINTR);
 	return got == 1 ? 0 : got == 0 ? -ESRCH : -errno;
+}
+
+/* The groups to join are made by the launcher while the sandbox's network namespace is. */
+static int take_groups(const struct init_job *job)
+{
+	struct init_go message;
+	int fds[CGROUP_PART_COUNT];
+	size_t count = 0, used = 0;
+	int got = channel_receive(
+		job->report, &message, sizeof(message), fds, CGROUP_PART_COUNT, &count);
+	if (got != (int)sizeof(message))
+		return got < 0 ? got : -ESRCH;
+	for (int i = 0; i < CGROUP_PART_COUNT && used < count; i++)
+		if ((message.groups & 1U << i) != 0)
+			job->cgroup->join[i] = fds[used++];
+	return 0;
 }
 
 /* A change of credentials forgets the death signal, so it is asked for anew after each. */
@@ -208,10 +225,15 @@ static int init_confine(
 	STEP(die_with_launcher(job->go), "the launcher is gone");
 	/* going before every other program of the host; a group may also refuse such a process */
 	STEP(limits_leave_realtime(), "can't leave the real-time class");
+	/* reaching any network: what takes longest, and needs nothing of what the launcher does meanwhile */
+	if (job->own_network) {
+		STEP(unshare(CLONE_NEWNET) < 0 ? -errno : 0, "can't make a network namespace");
+		STEP(raise_loopback(), "can't raise lo");
+	}
+	/* going on as an unmapped user */
+	STEP(take_groups(job), "the launcher is gone");
 	/* using memory, processor or processes that are not counted */
 	STEP(cgroup_join(job->cgroup), "can't join the control group");
-	/* going on as an unmapped user */
-	STEP(wait_for_go(job->go), "the launcher is gone");
 	/* touching files of the caller's uid or groups (root); being read by other processes */
 	STEP(become_user(job), "can't become the sandbox's user");
 	STEP(die_with_launcher(job->go), "the launcher is gone");
@@ -220,8 +242,6 @@ static int init_confine(
 	/* seeing the host's control groups */
 	STEP(unshare(CLONE_NEWCGROUP) < 0 ? -errno : 0, "can't make a control group namespace");
 	STEP(sethostname("sandbox", 7) < 0 ? -errno : 0, "can't name the host");
-	if (job->own_network)
-		STEP(raise_loopback(), "can't raise lo");
 	/* naming a file of the host that is not in the view */
 	auto_fd loadavg = -1;
 	bool samples = job->cgroup->kind == CGROUP_NONE;
@@ -426,6 +446,7 @@ void init_main(const struct init_job *job)
 	/* the program's streams end with the program */
 	for (int i = 0; i < 3; i++)
 		(void)close(i); /* inherited, open */
+	resident_drop_program();
 	if (samples)
 		supervise_sampling(job, program, &watched, &sampler);
 	supervise(job, program, &watched);

@@ -20,8 +20,8 @@ struct init_job {
 	struct probe_outside outside; /* what the sandbox's namespaces must differ from */
 	bool drop_groups;             /* root: supplementary groups are the caller's */
 	bool own_network;             /* a fresh network namespace, in which lo must come up */
-	int go; /* a byte once uid and gid are mapped, one when the program may start; its end: the launcher died */
-	int report;     /* a channel: struct init_report leave here */
+	int go;         /* a byte when the program may start; its end: the launcher died */
+	int report;     /* a channel: struct init_go comes here, struct init_report leave */
 	int streams[3]; /* the program's 0-2; [0] -1: /dev/null */
 };
 
@@ -32,6 +32,11 @@ enum init_report_kind {
 	INIT_REPORT_EXEC_FAILED, /* value = errno */
 	INIT_REPORT_EXITED,      /* value = wait status */
 	INIT_REPORT_CPU,         /* the processor time limit was reached (no control group) */
+};
+
+/** Uid and gid are mapped, and the control groups are there: `tasks` of each v1 hierarchy comes with it. */
+struct init_go {
+	uint32_t groups; /* a bit of each enum cgroup_part that has one */
 };
 
 /** One report, one message. */

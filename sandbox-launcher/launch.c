@@ -97,7 +97,7 @@ static void child_ends(struct init_job *job, struct pipes *p)
 	job->streams[2] = p->end[PIPE_ERROR][1];
 }
 
-static pid_t clone_init(const struct init_job *job, bool own_network, int *ret_pidfd)
+static pid_t clone_init(const struct init_job *job, int *ret_pidfd)
 {
 	struct clone_args args = {
 		.flags = CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC |
@@ -105,13 +105,38 @@ static pid_t clone_init(const struct init_job *job, bool own_network, int *ret_p
 		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
 		.exit_signal = SIGCHLD,
 	};
-	if (own_network)
-		args.flags |= CLONE_NEWNET;
 	if (job->cgroup->kind == CGROUP_V2) {
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (unsigned long long)job->cgroup->group[0];
 	}
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+/* What init waits for. */
+static int send_go(const struct launched *l, const struct cgroup *g)
+{
+	struct init_go message = {0};
+	int fds[CGROUP_PART_COUNT];
+	size_t count = 0;
+	for (int i = 0; i < CGROUP_PART_COUNT; i++) {
+		if (g->join[i] < 0)
+			continue;
+		message.groups |= 1U << i;
+		fds[count++] = g->join[i];
+	}
+	return channel_send(l->report, &message, sizeof(message), fds, count);
+}
+
+static int finish_launch(const struct init_job *job, const struct launch_options *options,
+	const struct launched *l, struct failure *why)
+{
+	int r = userns_map(l->pid, SANDBOX_UID, options->uid, SANDBOX_GID, options->gid);
+	if (r < 0)
+		return failure_errno(why, r, "can't map the sandbox's user");
+	r = cgroup_fill(job->cgroup, job->spec, why);
+	if (r == 0)
+		r = send_go(l, job->cgroup);
+	return r < 0 ? failure_errno(why, r, "the sandbox's first process is gone") : 0;
 }
 
 /*
@@ -141,7 +166,7 @@ int launch(struct init_job *job, const struct launch_options *options, struct la
 		return r;
 	}
 	job->own_network = own_network;
-	l.pid = clone_init(job, own_network, &l.pidfd);
+	l.pid = clone_init(job, &l.pidfd);
 	if (l.pid == 0) {
 		child_ends(job, &pipes);
 		init_main(job);
@@ -154,15 +179,15 @@ int launch(struct init_job *job, const struct launch_options *options, struct la
 	}
 	fault_point("launch-cloned");
 	r = pipes_take(&pipes, &l);
-	if (r == 0)
-		r = userns_map(l.pid, SANDBOX_UID, options->uid, SANDBOX_GID, options->gid);
-	if (r == 0 && write(l.go, "", 1) != 1)
-		r = -errno;
+	if (r < 0)
+		r = failure_errno(why, r, "can't take the pipes of the sandbox");
+	else
+		r = finish_launch(job, options, &l, why);
 	if (r < 0) {
 		launched_kill(&l);
 		launched_reap(&l);
 		launched_fini(&l);
-		return failure_errno(why, r, "can't map the sandbox's user");
+		return r;
 	}
 	*ret = l;
 	return 0;

@@ -60,40 +60,45 @@ int proc_make(void)
 	return r < 0 ? r : fd_take(&mount);
 }
 
-/* What is at @from, over @path. Nothing where this kernel has no such file. One call: there are many, and a start waits for them. */
-static int cover(const char *from, const char *path)
+/*
+ * What is at @from, over each path, by one call each, as there are many and a start waits for them. The first that is covered is what the next ones are covered by: its path is shorter than one by the host's
+ * /proc. @from exists, so that what is missing is the path.
+ */
+static int cover_each(const char *from, const char *const *paths, size_t count)
 {
-	return mount(from, path, NULL, MS_BIND, NULL) < 0 && errno != ENOENT ? -errno : 0;
+	int r = 0;
+	for (size_t i = 0; i < count && r == 0; i++) {
+		r = mount(from, paths[i], NULL, MS_BIND, NULL) < 0 ? -errno : 0;
+		if (r == 0)
+			from = paths[i];
+		else if (r == -ENOENT) /* this kernel has no such file */
+			r = 0;
+	}
+	return r;
 }
 
-/* A name of the base that is there, by the host's /proc, which is, too. */
-static int name_in_base(int base, const char *name, char to[static NAME_BYTES])
-{
-	(void)snprintf(to, NAME_BYTES, "/proc/self/fd/%d/%s", base, name); /* fits */
-	return access(to, F_OK) < 0 ? -errno : 0;
-}
-
-/* Mounts keep what they are of: here, and below, it has no name afterwards. */
+/* By a name in the base, which the host's /proc leads to: it is still there. */
 static int cover_folders(int base)
 {
 	char from[NAME_BYTES];
 	int r = mkdirat(base, EMPTY_FOLDER, 0555) < 0 ? -errno : 0;
+	(void)snprintf(from, sizeof(from), "/proc/self/fd/%d/" EMPTY_FOLDER, base); /* fits */
+	if (r == 0 && access(from, F_OK) < 0)
+		r = -errno;
 	if (r == 0)
-		r = name_in_base(base, EMPTY_FOLDER, from);
-	for (size_t i = 0; i < array_size(MASKED_FOLDERS) && r == 0; i++)
-		r = cover(from, MASKED_FOLDERS[i]);
+		r = cover_each(from, MASKED_FOLDERS, array_size(MASKED_FOLDERS));
 	return r == 0 && unlinkat(base, EMPTY_FOLDER, AT_REMOVEDIR) < 0 ? -errno : r;
 }
 
+/* After cover_folders(), which showed that /proc leads there. Mounts keep what they are of: the file has no name afterwards. */
 static int cover_by_text(int base, struct slice text, const char *const *paths, size_t count)
 {
 	char from[NAME_BYTES];
 	auto_fd fd = openat(base, COPY, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
 	int r = fd < 0 ? -errno : file_write_all(fd, text);
+	(void)snprintf(from, sizeof(from), "/proc/self/fd/%d/" COPY, base); /* fits */
 	if (r == 0)
-		r = name_in_base(base, COPY, from);
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = cover(from, paths[i]);
+		r = cover_each(from, paths, count);
 	return r == 0 && unlinkat(base, COPY, 0) < 0 ? -errno : r;
 }
 

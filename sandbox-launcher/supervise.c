@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/resident.h"
 #include "ipc/channel.h"
 #include "ipc/fault.h"
 #include "sandbox-launcher/env.h"
@@ -317,9 +318,10 @@ void supervise_run(
 		open_signals(); /* without it the caller's signals end us, and the sandbox with us */
 	limits_start(&l.clock, options->spec, l.start_ns);
 	open_streams(&l);
-	notify_init(&l.calls, &options->result->violations);
+	notify_init(&l.calls, options->spec->memory_bytes, &options->result->violations);
 	if (stream_done(&l.streams[STREAM_IN]))
 		fd_close(&launched->input);
+	resident_drop_program();
 	while (!finished(&l)) {
 		struct pollfd fds[POLL_COUNT];
 		fill(&l, fds);
