@@ -32,6 +32,7 @@ SERVICE = ("super-policy", "super-segment")
 PAYLOAD = """
 import socket, sys, urllib.request
 name, rounds = sys.argv[1], int(sys.argv[2])
+open("/out/result", "w").close()
 for n in range(rounds):
     for url in (f"https://allowed.test/{name}-{n}", f"https://denied.test/{name}-{n}", f"http://denied.test/{name}-{n}"):
         try:
