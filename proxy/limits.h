@@ -41,7 +41,7 @@
 /* Flows */
 #define STREAM_BUFFER_BYTES   65536 /* decrypted bytes that wait in one direction of one connection */
 #define STREAM_READ_BYTES     16384 /* taken at once: a TLS record; more of plain bytes in a row */
-#define FLOW_TURN_STEPS       32    /* steps of one flow before the others get their turn */
+#define FLOW_TURN_STEPS       16    /* steps of one flow before the others get their turn */
 #define LISTENER_TURN_ACCEPTS 8     /* connections accepted before the others get their turn */
 /* Thrown away behind a refused request, so that its answer arrives: more than the buffers of both ends hold,
  * for what is on its way when the answer is sent must not end in a reset. Bytes are dropped unread, by the kernel. */
