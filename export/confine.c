@@ -1,6 +1,7 @@
 /* See confine.h. Landlock restricts paths, the filter of system calls everything else. */
 #include "export/confine.h"
 
+#include "common/call_filter.h"
 #include "common/cleanup.h"
 #include "common/privilege.h"
 #include "common/slice.h"
@@ -8,12 +9,10 @@
 
 #include <fcntl.h>
 #include <linux/landlock.h>
-#include <linux/netlink.h>
 #include <linux/sockios.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -21,7 +20,8 @@
 #define NETWORK SINK_NEEDS_NETWORK
 #define UNIX    SINK_NEEDS_UNIX
 #define THREADS SINK_NEEDS_THREADS
-#define EVERY   (~0U)
+#define EVERY   CALL_FILTER_EVERYBODY
+#define PLAIN   (1U << 31) /* one that needs nothing is somebody, too */
 #define SOCKETS (NETWORK | UNIX)
 
 /** Rights that are handled, up to the third version; what is not granted is refused. */
@@ -38,12 +38,7 @@
 static const char *const lookup_folders[] = {
 	"/etc", "/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf"};
 
-struct call {
-	unsigned needs; /* any of these */
-	int number;
-};
-
-static const struct call allowed[] = {
+static const struct call_rule allowed[] = {
 	/* descriptors and the files that Landlock leaves */
 	{EVERY, SCMP_SYS(read)},
 	{EVERY, SCMP_SYS(write)},
@@ -185,98 +180,39 @@ static int confine_files(const struct confine_setup *setup)
 	return r;
 }
 
-static int filter_table(scmp_filter_ctx filter, unsigned needs)
-{
-	int r = 0;
-	for (size_t i = 0; r == 0 && i < array_size(allowed); i++) {
-		if (allowed[i].needs == EVERY || (allowed[i].needs & needs) != 0)
-			r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i].number, 0);
-	}
-	for (size_t i = 0; r == 0 && i < array_size(absent); i++)
-		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOENT), absent[i], 0);
-	for (size_t i = 0; r == 0 && i < array_size(fatal_calls); i++)
-		r = seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, fatal_calls[i], 0);
-	return r;
-}
-
-/** Nothing becomes executable; threads only where a library makes them, and never a process. */
-static int filter_memory(scmp_filter_ctx filter, unsigned needs)
-{
-	const int calls[] = {SCMP_SYS(mmap), SCMP_SYS(mprotect)};
-	int r = 0;
-	for (size_t i = 0; r == 0 && i < array_size(calls); i++)
-		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 1,
-			SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-	if (r < 0 || (needs & THREADS) == 0)
-		return r;
-	r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-	return r < 0 ? r
-		     : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
-			       SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
-}
-
-static int filter_arguments(scmp_filter_ctx filter)
-{
-	static const struct {
-		int number;
-		unsigned value;
-		unsigned at; /* of the argument */
-	} commands[] = {
-		{SCMP_SYS(fcntl), F_GETFL, 1},
-		{SCMP_SYS(fcntl), F_SETFL, 1},
-		{SCMP_SYS(fcntl), F_GETFD, 1},
-		{SCMP_SYS(fcntl), F_SETFD, 1},
-		{SCMP_SYS(fcntl), F_DUPFD_CLOEXEC, 1},
-		{SCMP_SYS(fcntl), F_ADD_SEALS, 1},
-		{SCMP_SYS(ioctl), FIONBIO, 1},
-		{SCMP_SYS(ioctl), FIONREAD, 1},
-		{SCMP_SYS(ioctl), SIOCOUTQ, 1},
-		{SCMP_SYS(prctl), PR_SET_NAME, 0},
-	};
-	int r = 0;
-	for (size_t i = 0; r == 0 && i < array_size(commands); i++)
-		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, commands[i].number, 1,
-			SCMP_CMP(commands[i].at, SCMP_CMP_EQ, commands[i].value, 0));
-	return r;
-}
-
-static int filter_sockets(scmp_filter_ctx filter, unsigned needs)
-{
-	static const struct {
-		unsigned needs;
-		unsigned family;
-	} families[] = {{NETWORK, AF_INET}, {NETWORK, AF_INET6}, {UNIX, AF_UNIX}};
-	const scmp_datum_t flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
-	const unsigned types[] = {SOCK_STREAM, SOCK_DGRAM};
-	int r = 0;
-	for (size_t i = 0; r == 0 && i < array_size(families) * array_size(types); i++) {
-		if ((families[i / 2].needs & needs) != 0)
-			r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
-				SCMP_A0(SCMP_CMP_EQ, families[i / 2].family, 0),
-				SCMP_A1(SCMP_CMP_MASKED_EQ, ~flags & UINT32_MAX, types[i % 2]));
-	}
-	if (r < 0 || (needs & NETWORK) == 0)
-		return r;
-	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
-		SCMP_A0(SCMP_CMP_EQ, AF_NETLINK, 0), SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE, 0));
-}
+static const struct call_command commands[] = {
+	{EVERY, SCMP_SYS(fcntl), F_GETFL, 1},
+	{EVERY, SCMP_SYS(fcntl), F_SETFL, 1},
+	{EVERY, SCMP_SYS(fcntl), F_GETFD, 1},
+	{EVERY, SCMP_SYS(fcntl), F_SETFD, 1},
+	{EVERY, SCMP_SYS(fcntl), F_DUPFD_CLOEXEC, 1},
+	{EVERY, SCMP_SYS(fcntl), F_ADD_SEALS, 1},
+	{EVERY, SCMP_SYS(ioctl), FIONBIO, 1},
+	{EVERY, SCMP_SYS(ioctl), FIONREAD, 1},
+	{EVERY, SCMP_SYS(ioctl), SIOCOUTQ, 1},
+	{EVERY, SCMP_SYS(prctl), PR_SET_NAME, 0},
+};
 
 static int confine_calls(unsigned needs)
 {
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	if (filter == NULL)
-		return -ENOMEM;
-	int r = filter_table(filter, needs);
-	if (r == 0)
-		r = filter_memory(filter, needs);
-	if (r == 0)
-		r = filter_arguments(filter);
-	if (r == 0)
-		r = filter_sockets(filter, needs);
-	if (r == 0)
-		r = seccomp_load(filter);
-	seccomp_release(filter);
-	return r;
+	struct call_filter f;
+	call_filter_begin(&f, needs | PLAIN);
+	call_filter_allow(&f, allowed, array_size(allowed));
+	call_filter_absent(&f, absent, array_size(absent));
+	call_filter_fatal(&f, fatal_calls, array_size(fatal_calls));
+	call_filter_data_memory(&f);
+	if ((needs & THREADS) != 0) /* where a library makes them; never a process */
+		call_filter_threads(&f, CLONE_THREAD, CLONE_THREAD);
+	call_filter_allow_commands(&f, commands, array_size(commands));
+	if ((needs & NETWORK) != 0) {
+		call_filter_sockets(&f, AF_INET);
+		call_filter_sockets(&f, AF_INET6);
+	}
+	if ((needs & UNIX) != 0)
+		call_filter_sockets(&f, AF_UNIX);
+	if ((needs & NETWORK) != 0)
+		call_filter_route_socket(&f);
+	return call_filter_load(&f);
 }
 
 int confine_sink(const struct confine_setup *setup, struct failure *why)

@@ -4,17 +4,16 @@
  */
 #include "proxy/confine.h"
 
+#include "common/call_filter.h"
 #include "common/cleanup.h"
 #include "common/privilege.h"
 
 #include <assert.h>
 #include <fcntl.h>
-#include <linux/netlink.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -45,13 +44,8 @@ static const struct {
 
 static_assert(array_size(roles) == CONFINE_ROLE_COUNT, "a line for every role");
 
-struct call {
-	unsigned roles;
-	int number;
-};
-
 /** Calls that are allowed whatever their arguments. */
-static const struct call allowed[] = {
+static const struct call_rule allowed[] = {
 	/* descriptors that are there */
 	{EVERY, SCMP_SYS(read)},
 	{EVERY, SCMP_SYS(write)},
@@ -210,115 +204,38 @@ static int confine_root(struct failure *why)
 	return 0;
 }
 
-static int filter_table(scmp_filter_ctx filter, enum confine_role role)
-{
-	for (size_t i = 0; i < array_size(allowed); i++) {
-		if ((allowed[i].roles & ROLE(role)) == 0)
-			continue;
-		int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i].number, 0);
-		if (r < 0)
-			return r;
-	}
-	for (size_t i = 0; i < array_size(absent); i++) {
-		int r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOENT), absent[i], 0);
-		if (r < 0)
-			return r;
-	}
-	for (size_t i = 0; i < array_size(fatal_calls); i++) {
-		int r = seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, fatal_calls[i], 0);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/** Memory that is writable stays data, and nothing becomes executable. */
-static int filter_memory(scmp_filter_ctx filter)
-{
-	const int calls[] = {SCMP_SYS(mmap), SCMP_SYS(mprotect)};
-	for (size_t i = 0; i < array_size(calls); i++) {
-		int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 1,
-			SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 /** fcntl commands: flags, pipe sizes; the recorder's lock. ioctl: none but non-blocking mode and how much is there. */
-static int filter_descriptors(scmp_filter_ctx filter, enum confine_role role)
-{
-	static const struct {
-		unsigned roles;
-		int number;
-		unsigned value;
-	} commands[] = {
-		{EVERY, SCMP_SYS(fcntl), F_GETFL},
-		{EVERY, SCMP_SYS(fcntl), F_SETFL},
-		{EVERY, SCMP_SYS(fcntl), F_GETFD},
-		{EVERY, SCMP_SYS(fcntl), F_SETFD},
-		{WORKER, SCMP_SYS(fcntl), F_DUPFD_CLOEXEC},
-		{WORKER, SCMP_SYS(fcntl), F_GETPIPE_SZ},
-		{WORKER, SCMP_SYS(fcntl), F_SETPIPE_SZ},
-		{RECORDER, SCMP_SYS(fcntl), F_SETLK},
-		{WORKER, SCMP_SYS(ioctl), FIONBIO},
-		{WORKER, SCMP_SYS(ioctl), FIONREAD},
-		{WORKER, SCMP_SYS(ioctl), FIOCLEX},
-	};
-	for (size_t i = 0; i < array_size(commands); i++) {
-		if ((commands[i].roles & ROLE(role)) == 0)
-			continue;
-		int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, commands[i].number, 1,
-			SCMP_A1(SCMP_CMP_EQ, commands[i].value, 0));
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/** A thread, no process. clone3() has its flags in memory, where a filter can't look: libraries do without it. */
-static int filter_threads(scmp_filter_ctx filter)
-{
-	int r = seccomp_rule_add(
-		filter, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_EQ, THREAD_FLAGS, 0));
-	return r < 0 ? r : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-}
-
-/** New sockets: TCP and UDP over IP, and the kernel's routes. */
-static int filter_sockets(scmp_filter_ctx filter)
-{
-	const unsigned flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
-	const unsigned families[] = {AF_INET, AF_INET6};
-	const unsigned types[] = {SOCK_STREAM, SOCK_DGRAM};
-	for (size_t i = 0; i < array_size(families) * array_size(types); i++) {
-		int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
-			SCMP_A0(SCMP_CMP_EQ, families[i / 2], 0),
-			SCMP_A1(SCMP_CMP_MASKED_EQ, ~(scmp_datum_t)flags & UINT32_MAX,
-				types[i % 2]));
-		if (r < 0)
-			return r;
-	}
-	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
-		SCMP_A0(SCMP_CMP_EQ, AF_NETLINK, 0), SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE, 0));
-}
+static const struct call_command commands[] = {
+	{EVERY, SCMP_SYS(fcntl), F_GETFL, 1},
+	{EVERY, SCMP_SYS(fcntl), F_SETFL, 1},
+	{EVERY, SCMP_SYS(fcntl), F_GETFD, 1},
+	{EVERY, SCMP_SYS(fcntl), F_SETFD, 1},
+	{WORKER, SCMP_SYS(fcntl), F_DUPFD_CLOEXEC, 1},
+	{WORKER, SCMP_SYS(fcntl), F_GETPIPE_SZ, 1},
+	{WORKER, SCMP_SYS(fcntl), F_SETPIPE_SZ, 1},
+	{RECORDER, SCMP_SYS(fcntl), F_SETLK, 1},
+	{WORKER, SCMP_SYS(ioctl), FIONBIO, 1},
+	{WORKER, SCMP_SYS(ioctl), FIONREAD, 1},
+	{WORKER, SCMP_SYS(ioctl), FIOCLEX, 1},
+};
 
 static int confine_filter(enum confine_role role, struct failure *why)
 {
-	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	if (filter == NULL)
-		return failure_set(why, -ENOMEM, "proxy: can't make a system call filter");
-	int r = filter_table(filter, role);
-	if (r == 0)
-		r = filter_memory(filter);
-	if (r == 0)
-		r = filter_descriptors(filter, role);
-	if (r == 0 && role == CONFINE_WORKER)
-		r = filter_sockets(filter);
-	if (r == 0 && role == CONFINE_RECORDER)
-		r = filter_threads(filter);
-	if (r == 0)
-		r = seccomp_load(filter);
-	seccomp_release(filter);
+	struct call_filter f;
+	call_filter_begin(&f, ROLE(role));
+	call_filter_allow(&f, allowed, array_size(allowed));
+	call_filter_absent(&f, absent, array_size(absent));
+	call_filter_fatal(&f, fatal_calls, array_size(fatal_calls));
+	call_filter_data_memory(&f);
+	call_filter_allow_commands(&f, commands, array_size(commands));
+	if (role == CONFINE_WORKER) {
+		call_filter_sockets(&f, AF_INET);
+		call_filter_sockets(&f, AF_INET6);
+		call_filter_route_socket(&f);
+	}
+	if (role == CONFINE_RECORDER) /* a thread, no process */
+		call_filter_threads(&f, UINT64_MAX, THREAD_FLAGS);
+	int r = call_filter_load(&f);
 	return r < 0 ? failure_errno(why, r, "proxy: can't load the system call filter") : 0;
 }
 

@@ -35,7 +35,7 @@ LIBRARIES = {
     "netlink/*": ["netd/link*", "netd/netns*"],
     "libnftnl/*": ["netd/nft*", "netd/ruleset*", "netd/guard*"],
     "libmnl/*": ["netd/nft*", "netd/ruleset*", "netd/guard*", "netd/sample*"],
-    "seccomp.h": ["proxy/confine*.c", "export/confine*.c"],
+    "seccomp.h": ["common/call_filter.c", "proxy/confine*.c", "export/confine*.c"],
     "libpsl.h": ["policy/suffix.c"],
     "idn2.h": ["policy/alabel.c"],
     "yaml.h": ["cli/import_smokescreen.c"],
