@@ -1,6 +1,6 @@
 """
-Start-to-exit time of `true` in several launchers, interleaved: one of each per round. Prints medians, and ratios to
-bwrap within the run. Exit status 1 when a launcher failed.
+Start-to-exit time of `true` in several launchers, interleaved: one of each per round. Prints medians of time and of processor time, and
+ratios to bwrap within the run; then how many of them end in a second with eight at once. Exit status 1 when a launcher failed.
 
   start.py WORK ROUNDS GAP_MS
 """
@@ -9,11 +9,15 @@ import os
 import statistics
 import subprocess
 import sys
+import threading
 import time
 
 WARM_UP = 3
+AT_ONCE = 8
+TURNS = 3
 TRUE = "/usr/bin/true"
 AIMS = {"eclusa run": 1.0, "eclusa run --allow": 2.0}
+AIM_AT_ONCE = 1.2
 
 
 def crun_bundle(work):
@@ -62,23 +66,53 @@ def run_once(argv, number):
     actions = [(os.POSIX_SPAWN_DUP2, null, descriptor) for descriptor in (0, 1, 2)]
     started = time.perf_counter()
     pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=actions)
-    _, status = os.waitpid(pid, 0)
+    _, status, used = os.wait4(pid, 0)
     taken = time.perf_counter() - started
     os.close(null)
-    return taken, os.waitstatus_to_exitcode(status)
+    return taken, used.ru_utime + used.ru_stime, os.waitstatus_to_exitcode(status)
 
 
 def measure(cases, rounds, gap):
     times = {name: [] for name in cases}
+    cpu = {name: [] for name in cases}
     failures = {name: 0 for name in cases}
     for number in range(rounds + WARM_UP):
         for name, argv in cases.items():
-            taken, status = run_once(argv, number)
+            taken, used, status = run_once(argv, number)
             failures[name] += status != 0
             if number >= WARM_UP:
                 times[name].append(taken * 1000)
+                cpu[name].append(used * 1000)
             time.sleep(gap / 1000)
-    return times, failures
+    return times, cpu, failures
+
+
+def at_once(argv, rounds):
+    """Runs that end in a second."""
+    def row(thread):
+        for number in range(rounds):
+            run_once(argv, f"{thread}-{number}")
+
+    threads = [threading.Thread(target=row, args=(thread,)) for thread in range(AT_ONCE)]
+    started = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return AT_ONCE * rounds / (time.perf_counter() - started)
+
+
+def show_at_once(cases, rounds):
+    names = [name for name in ("bwrap --unshare-all", "eclusa run") if name in cases]
+    rates = {name: [] for name in names}
+    for _ in range(TURNS):
+        for name in names:
+            rates[name].append(at_once(cases[name], rounds))
+    base = statistics.median(rates[names[0]])
+    for name in names:
+        rate = statistics.median(rates[name])
+        aim = "" if name == names[0] else f"   aim >= {AIM_AT_ONCE}  {'met' if rate >= AIM_AT_ONCE * base else 'missed'}"
+        print(f"{name:<22}{rate:>8.0f}/s{'':>21}{rate / base:>8.2f}x{aim}   {AT_ONCE} at once")
 
 
 def show_failure(argv):
@@ -88,10 +122,10 @@ def show_failure(argv):
 
 def main(work, rounds, gap):
     cases = launchers(work)
-    times, failures = measure(cases, rounds, gap)
+    times, cpu, failures = measure(cases, rounds, gap)
     base = statistics.median(times["bwrap --unshare-all"])
     print(f"start to exit of `true`, {rounds} rounds, interleaved, {gap:g} ms apart")
-    print(f"{'':<22}{'median':>10}{'p95':>10}{'to bwrap':>10}   aim")
+    print(f"{'':<22}{'median':>10}{'p95':>10}{'processor':>11}{'to bwrap':>9}   aim")
     for name, values in sorted(times.items(), key=lambda item: statistics.median(item[1])):
         median = statistics.median(values)
         aim = ""
@@ -100,10 +134,12 @@ def main(work, rounds, gap):
         elif name in AIMS:
             aim = f"<= {AIMS[name]:.1f}  {'met' if median <= AIMS[name] * base else 'missed'}"
         tail = sorted(values)[int(len(values) * 0.95)]
-        print(f"{name:<22}{median:>7.2f} ms{tail:>7.2f} ms{median / base:>9.2f}x   {aim}")
+        used = statistics.median(cpu[name])
+        print(f"{name:<22}{median:>7.2f} ms{tail:>7.2f} ms{used:>8.2f} ms{median / base:>8.2f}x   {aim}")
     for name, count in failures.items():
         if count:
             print(f"{name}: {count} runs failed; {show_failure(cases[name])}")
+    show_at_once(cases, max(1, rounds // 6))
     return 1 if any(failures.values()) else 0
 
 
