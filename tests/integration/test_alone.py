@@ -148,7 +148,7 @@ def test_the_only_profile_needs_no_name(lab, machine, marks):
     with open(os.path.join(alone.state, "policy.last-good"), "wb") as file:
         file.write(b"damaged")
     last = Alone(lab, machine, alone.policy, arguments=words, ready=False)
-    assert last.output.get(timeout=15) is None and last.end() == 2, last.errors
+    assert last.output.get(timeout=DEADLINE) is None and last.end() == 2, last.errors
 
 
 def test_an_empty_profile_starts_and_denies_everything(lab, machine, marks):

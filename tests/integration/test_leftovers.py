@@ -88,7 +88,7 @@ def test_many_without_network(lab, who, audit_dir, at_once, row):
     many = ("sh", "-c", MANY, "sh", str(at_once), str(row))
     words = ["run", "--audit-dir", audit_dir, "--timeout", "120s", "--", "/bin/true"]
     process = Launch(lab, words, user=who, audit_dir=audit_dir, before=many).popen()
-    stdout, stderr = process.communicate(timeout=200)
+    stdout, stderr = process.communicate(timeout=600)
     assert (process.returncode, stdout, stderr) == (0, b"", b"")
     assert_nothing_left(lab, before)
     assert_segments(audit_dir, at_once * row + 1)
