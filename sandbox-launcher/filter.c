@@ -24,6 +24,8 @@ static_assert(
 
 #define KILL   SECCOMP_RET_KILL_PROCESS
 #define ABSENT (SECCOMP_RET_ERRNO | ENOSYS)
+/* The number is a mark for load_alone(): the kernel takes no notice of it. */
+#define ANSWERED (SECCOMP_RET_USER_NOTIF | 1)
 
 /* Numbers from @first on, up to the next range's, that share an answer. */
 struct range {
@@ -61,6 +63,8 @@ static uint32_t answer_of(const struct filter_row *row)
 		return SECCOMP_RET_ERRNO | (uint32_t)row->error;
 	case FILTER_TELL:
 		return SECCOMP_RET_USER_NOTIF;
+	case FILTER_ANSWER:
+		return ANSWERED;
 	}
 	return KILL;
 }
@@ -179,6 +183,17 @@ static int load(const struct sock_fprog *program, unsigned flags)
 	return r < 0 ? -errno : (int)r;
 }
 
+/* Nobody is there to answer for the kernel, so it does. */
+static int load_alone(const struct filter_program *program)
+{
+	struct filter_program alone = *program;
+	for (unsigned short i = 0; i < alone.count; i++)
+		if (alone.code[i].code == (BPF_RET | BPF_K) && alone.code[i].k == ANSWERED)
+			alone.code[i].k = SECCOMP_RET_ALLOW;
+	const struct sock_fprog fprog = {.len = alone.count, .filter = alone.code};
+	return load(&fprog, 0);
+}
+
 int filter_load(const struct filter_program *program, int *ret_listener)
 {
 	const struct sock_fprog fprog = {
@@ -195,7 +210,7 @@ int filter_load(const struct filter_program *program, int *ret_listener)
 	}
 	if (r != -EBUSY) /* there is a listener: who started us reads our refusals */
 		return r;
-	r = load(&fprog, 0);
+	r = load_alone(program);
 	if (r == 0)
 		*ret_listener = -1;
 	return r;

@@ -14,6 +14,7 @@ enum filter_verdict {
 	FILTER_ALLOW,
 	FILTER_QUIET, /* fails in the kernel: programs ask for it in passing and go on without */
 	FILTER_TELL,  /* fails, and the supervisor, which gives the answer, keeps a record */
+	FILTER_ANSWER, /* done by the supervisor, which knows the sandbox; by the kernel where there is none */
 };
 
 enum filter_compare {

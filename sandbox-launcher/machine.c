@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -150,6 +151,20 @@ static int clock_ns(clockid_t which, uint64_t *ret_ns)
 	if (clock_gettime(which, &t) < 0)
 		return -errno;
 	*ret_ns = (uint64_t)t.tv_sec * NS_PER_SEC + (uint64_t)t.tv_nsec;
+	return 0;
+}
+
+int machine_sysinfo(uint64_t memory_bytes, struct sysinfo *ret)
+{
+	uint64_t up_ns = 0;
+	int r = clock_ns(CLOCK_BOOTTIME, &up_ns);
+	if (r < 0)
+		return r;
+	*ret = (struct sysinfo){.uptime = (long)(up_ns / NS_PER_SEC),
+		.totalram = memory_bytes,
+		.freeram = memory_bytes,
+		.procs = 1,
+		.mem_unit = 1};
 	return 0;
 }
 

@@ -18,6 +18,9 @@ unsigned machine_processors(uint32_t cpu_milli);
  * are the real ones. Nothing where @host is in another form than that of x86-64 and arm64. @return 0 or negative errno.
  */
 int machine_cpuinfo(struct slice host, unsigned count, struct buf *to);
+struct sysinfo;
+/** The same numbers, as sysinfo(2) gives them. @return 0 or negative errno. */
+int machine_sysinfo(uint64_t memory_bytes, struct sysinfo *ret);
 /** The texts of all of them into the view. @return 0 or negative errno. */
 int machine_add(struct view *v, const struct spec *spec, struct failure *why);
 

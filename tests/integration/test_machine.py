@@ -15,7 +15,7 @@ HIDDEN = ("buddyinfo", "cmdline", "diskstats", "interrupts", "key-users", "keys"
 HIDDEN_FOLDERS = ("acpi", "fs", "pressure", "scsi")
 LOOK = """
 import json, os, sys
-seen = {"count": os.cpu_count()}
+seen = {"count": os.cpu_count(), "load": os.getloadavg(), "pages": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")}
 for name in ("cpuinfo", "meminfo", "stat", "vmstat", "loadavg", "uptime", "swaps", *sys.argv[1].split(",")):
     try:
         with open("/proc/" + name) as file:
@@ -68,7 +68,7 @@ def test_memory_is_the_limit(seen):
     assert memory["MemTotal"] == memory["MemFree"] == memory["MemAvailable"] == f"{96 << 10} kB"
     assert memory["SwapTotal"] == memory["Cached"] == memory["Committed_AS"] == "0 kB"
     assert seen["vmstat"].startswith(f"nr_free_pages {(96 << 10) // 4}\n")
-    assert seen["swaps"].count("\n") == 1
+    assert seen["swaps"].count("\n") == 1 and seen["pages"] == 96 << 20
     real = lines(host("meminfo"))  # twin: the host's are other ones
     assert real["MemTotal"] != memory["MemTotal"] and real["MemTotal"] not in seen["meminfo"]
 
@@ -83,7 +83,7 @@ def test_processors_are_those_of_the_limit(seen):
 
 
 def test_how_busy_the_host_is_is_not_told(seen):
-    assert seen["loadavg"] == "0.00 0.00 0.00 1/1 1\n"
+    assert seen["loadavg"] == "0.00 0.00 0.00 1/1 1\n" and seen["load"] == [0, 0, 0]
     counts = [line.split()[1:] for line in seen["stat"].splitlines() if line.startswith(("cpu", "ctxt", "intr", "softirq"))]
     assert {number for numbers in counts for number in numbers} == {"0"}
     assert seen["uptime"].split()[1] == "0.00"
@@ -115,6 +115,33 @@ def test_more_processors_than_the_run_may_use_are_not_shown(root_box):
         done = subprocess.run(["taskset", "-c", str(min(os.sched_getaffinity(0))), *words], cwd=root_box.home, env=ENVIRONMENT,
                               capture_output=True, text=True, timeout=60, check=True)
         assert json.loads(done.stdout)["stdout"] == "1\n1\n"
+
+
+SYSINFO = """
+import ctypes, mmap, os, struct, threading
+libc = ctypes.CDLL(None, use_errno=True)
+own = ctypes.create_string_buffer(b"x" * 128)
+print(libc.sysinfo(own), struct.unpack_from("qLLLLLLLLLHHxxxxLLI", own.raw)[1:], own.raw[112:126])
+for address in (0, 8, 1 << 46, (1 << 63) + 8, -8):
+    ctypes.set_errno(0)
+    print(libc.sysinfo(ctypes.c_void_p(address)), ctypes.get_errno())
+if os.fork() == 0:  # a process that no other may read
+    libc.prctl(4, 0, 0, 0, 0)
+    os._exit(libc.sysinfo(own) & 1)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+threads = [threading.Thread(target=lambda: [os.getloadavg() for _ in range(300)]) for _ in range(4)]
+print([t.start() for t in threads] and [t.join() for t in threads], libc.sysinfo(own))
+"""
+
+
+def test_a_call_that_tells_of_the_machine_is_answered_for_the_sandbox(box):
+    """The launcher writes it into the caller's memory: where there is none, nowhere."""
+    status, result = box.result("--memory", "96M", "--", PYTHON, "-c", SYSINFO)
+    lines = result["stdout"].splitlines()
+    assert status == 0 and result["denials"] == [], result
+    size = 96 << 20
+    assert lines[0] == f"0 {(0, 0, 0, size, size, 0, 0, 0, 0, 1, 0, 0, 0, 1)} {b'x' * 14}"
+    assert lines[1:6] == ["-1 14"] * 5 and lines[6:] == ["1" if box.user else "0", "[None, None, None, None] 0"], result
 
 
 def test_a_root_of_the_callers_has_them_too(root_box):

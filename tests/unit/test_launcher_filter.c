@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 
 #define X32_BIT 0x40000000
@@ -78,7 +79,7 @@ static void supervise(int channel, struct violations *seen)
 	struct notify n;
 	int listener;
 	char byte;
-	notify_init(&n, seen);
+	notify_init(&n, 1 << 20, seen);
 	assert_int_equal(channel_receive(channel, &byte, 1, &listener, 1, NULL), 1);
 	notify_listen(&n, listener);
 	while (n.listener >= 0) {
@@ -287,6 +288,38 @@ static void with_nobody_there_to_answer_the_call_fails(void **state)
 	}
 }
 
+/* The program that is loaded where there is a listener already: the first one makes a second impossible. */
+static int load_behind_a_listener(void)
+{
+	static struct filter_program outer, program;
+	struct sysinfo info = {0};
+	int first = -1, second = -1;
+	outer = (struct filter_program){
+		.code = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}, .count = 1};
+	filter_build(&program, false);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || filter_load(&outer, &first) < 0 ||
+		filter_load(&program, &second) < 0)
+		return 100;
+	if (first < 0 || second >= 0)
+		return 101;
+	if (sysinfo(&info) < 0 || info.totalram == 0)
+		return 102;
+	return chroot("/") < 0 && errno == ENOSYS ? 0 : 103;
+}
+
+static void where_there_is_a_listener_already_the_kernel_answers(void **state)
+{
+	(void)state;
+	int status;
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(load_behind_a_listener());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void a_refusal_is_told_with_its_arguments(void **state)
 {
 	(void)state;
@@ -420,9 +453,10 @@ static uint32_t expected(
 		return SECCOMP_RET_ERRNO | ENOSYS;
 	if (row->bound && !bound)
 		row++; /* the_table_is_well_formed() */
-	return row->verdict == FILTER_ALLOW   ? SECCOMP_RET_ALLOW
-		: row->verdict == FILTER_TELL ? SECCOMP_RET_USER_NOTIF
-					      : SECCOMP_RET_ERRNO | (uint32_t)row->error;
+	return row->verdict == FILTER_ALLOW     ? SECCOMP_RET_ALLOW
+		: row->verdict == FILTER_TELL   ? SECCOMP_RET_USER_NOTIF
+		: row->verdict == FILTER_ANSWER ? SECCOMP_RET_USER_NOTIF | 1
+						: SECCOMP_RET_ERRNO | (uint32_t)row->error;
 }
 
 static void same_answer(const struct filter_program *p, uint32_t number, uint32_t arch,
@@ -532,6 +566,7 @@ int main(void)
 		cmocka_unit_test(the_32_bit_entry_kills),
 #endif
 		cmocka_unit_test(with_nobody_there_to_answer_the_call_fails),
+		cmocka_unit_test(where_there_is_a_listener_already_the_kernel_answers),
 		cmocka_unit_test(a_refusal_is_told_with_its_arguments),
 		cmocka_unit_test(memory_that_can_not_be_read_is_no_text),
 		cmocka_unit_test(expected_probes_are_not_told),

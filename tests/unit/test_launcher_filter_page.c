@@ -56,7 +56,9 @@ static void write_refused(struct buf *to, size_t first)
 		any = true;
 		(void)buf_printf(to, "| `%s` | %s | %s | %s |\n",
 			filter_row_name(row, name, sizeof(name)),
-			row->error == 0 ? "done" : strerrorname_np(row->error),
+			row->verdict == FILTER_ANSWER ? "made up"
+				: row->error == 0     ? "done"
+						      : strerrorname_np(row->error),
 			row->verdict == FILTER_TELL ? "yes" : "",
 			row->why == NULL ? "as above" : row->why);
 	}
