@@ -71,3 +71,15 @@ def test_without_one_limits_are_told_as_what_they_are(box):
     assert lacks == (not result["receipt"]["layers"]["cgroup"]["active"]) == (result["limits"]["cpu_time_scope"] == "sampled")
     assert lacks == ("memfd_create" in result["receipt"]["layers"]["cgroup"].get("why", ""))
     assert lacks or box.user is None
+
+
+def test_a_rate_of_disks_that_would_not_hold_is_refused(box):
+    """Version 1 knows not whose the pages are that are written out later. tests/v2 has the rate that holds."""
+    if box.result("--", "true")[1]["receipt"]["cgroup"].startswith("v2"):
+        pytest.skip("version 2 may have it")
+    audit = os.path.join(box.audit, "")
+    status, result = box.result("--io-rate", "1M", "--out", os.path.join(box.home, "rate"), "--", "touch", "/out/ran")
+    assert (status, result["verdict"]) == (125, "setup") and "--io-rate needs a control group of version 2" in result["errors"][0]
+    assert not os.path.exists(os.path.join(box.home, "rate")) and result["audit"].startswith(audit)
+    status, result = box.result("--", "true")  # twin
+    assert (status, result["usage"]["io_read_bytes"], result["limits"]["io_rate_bytes"]) == (0, None, None)
