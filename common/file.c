@@ -46,6 +46,20 @@ int file_read_fd(int fd, size_t limit, struct buf *to)
 	}
 }
 
+int file_read_short(int fd, char *to, size_t capacity)
+{
+	size_t len = 0;
+	while (len < capacity) {
+		ssize_t got = read(fd, to + len, capacity - len);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 ? -errno : (int)len;
+		len += (size_t)got;
+	}
+	return -EFBIG;
+}
+
 int file_read(int dirfd, const char *path, size_t limit, struct buf *to)
 {
 	auto_fd fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);

@@ -8,6 +8,8 @@
 
 /** Read to the end, at most @limit bytes. @return 0, -EFBIG, another negative errno. Appends to @to. */
 int file_read_fd(int fd, size_t limit, struct buf *to);
+/** All of a short file, such as a key, without a copy of it anywhere else. @return its length; -EFBIG: @capacity or more; negative errno. */
+int file_read_short(int fd, char *to, size_t capacity);
 /** Open (O_RDONLY|O_CLOEXEC relative to @dirfd) and read. */
 int file_read(int dirfd, const char *path, size_t limit, struct buf *to);
 /** Write all of it, going on after short writes and EINTR; waits where @fd is non-blocking. */

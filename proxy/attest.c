@@ -2,6 +2,7 @@
 #include "proxy/attest.h"
 
 #include "common/cleanup.h"
+#include "common/file.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "ipc/channel.h"
@@ -11,21 +12,6 @@
 
 #define KEY_BYTES 4096
 
-/** All of a short file, without a copy of it anywhere else. @return its length or negative errno. */
-static int key_read(int fd, char to[static KEY_BYTES])
-{
-	size_t len = 0;
-	while (len < KEY_BYTES) {
-		ssize_t got = read(fd, to + len, KEY_BYTES - len);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 ? -errno : (int)len;
-		len += (size_t)got;
-	}
-	return -EFBIG;
-}
-
 int attest_start(struct attest *a, int fd, int key_fd, struct failure *why)
 {
 	char pem[KEY_BYTES];
@@ -34,7 +20,7 @@ int attest_start(struct attest *a, int fd, int key_fd, struct failure *why)
 		return failure_errno(why, -errno, "the recorder's channel");
 	if (key_fd < 0)
 		return 0;
-	int len = key_read(key_fd, pem);
+	int len = file_read_short(key_fd, pem, sizeof(pem));
 	int r = len < 0 ? len : sign_key_read((struct slice){pem, (size_t)len}, &a->key);
 	explicit_bzero(pem, sizeof(pem));
 	return r < 0 ? failure_set(why, r, "the audit key is no Ed25519 private key in PEM") : 0;

@@ -5,6 +5,7 @@
 #include "proxy/keeper.h"
 
 #include "common/cleanup.h"
+#include "common/file.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "ipc/channel.h"
@@ -163,27 +164,12 @@ static bool keeper_turn(struct keeper *k)
 	return true;
 }
 
-/** All of a short file, without a copy of it anywhere else. @return its length or negative errno. */
-static int pem_read(int fd, char to[static KEEPER_PEM_BYTES])
-{
-	size_t len = 0;
-	while (len < KEEPER_PEM_BYTES) {
-		ssize_t got = read(fd, to + len, KEEPER_PEM_BYTES - len);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got < 0 ? -errno : (int)len;
-		len += (size_t)got;
-	}
-	return -EFBIG;
-}
-
 static int keeper_load_ca(
 	struct keeper *k, const struct keeper_context *context, struct failure *why)
 {
 	char certificate[KEEPER_PEM_BYTES], key[KEEPER_PEM_BYTES];
-	int certificate_len = pem_read(context->ca_fd, certificate);
-	int key_len = pem_read(context->ca_key_fd, key);
+	int certificate_len = file_read_short(context->ca_fd, certificate, sizeof(certificate));
+	int key_len = file_read_short(context->ca_key_fd, key, sizeof(key));
 	int r = certificate_len < 0 ? certificate_len : key_len;
 	if (r < 0) {
 		(void)failure_errno(why, r, "can't read the CA");

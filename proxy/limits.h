@@ -31,7 +31,7 @@
 #define TLS_TICKETS_MAX       32                 /* of one sandbox, to resume sessions with hosts */
 #define TLS_CHAINS_MAX        1024 /* of hosts, whose signatures a worker need not check again */
 #define LEAF_CACHE_MAX        1024 /* leaves that one worker keeps */
-#define LEAF_CACHE_SHARE      8    /* a sandbox that has this part of a full cache gets no more of it */
+#define LEAF_CACHE_SHARE      8 /* a sandbox that has this part of a full cache gets no more of it */
 #define LEAF_DER_BYTES_MAX    2048
 #define LEAF_LIFETIME_SECONDS (24 * 3600)
 #define LEAF_BACKDATE_SECONDS 300  /* clients whose clock is a little slow */

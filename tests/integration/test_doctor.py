@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+from lab.box import Folders
 from lab.census import abandoned_groups, become_reaper, descendants, reap
 from lab.eclusa import install, is_sanitized
 from lab.events import wait_until
@@ -19,22 +20,14 @@ CHECKS = ["kernel", "user-namespaces", "namespaces", "proc", "files", "overlay",
 RULE = ["--allow", "allowed.test addr=127.0.0.1/32"]
 
 
-class Host:
+class Host(Folders):
     """Where doctor and runs are asked: a user, a folder, and a command that makes the lack."""
 
     def __init__(self, folder, user, leave_out=()):
-        self.user, self.folder = user, str(folder)
-        os.chmod(self.folder, 0o755)
+        super().__init__(folder, user)
         self.program = install(os.path.join(self.folder, "bin"), leave_out)
         self.home = self.make_folder("home")
         self.audit = self.make_folder("audit")
-
-    def make_folder(self, name):
-        path = os.path.join(self.folder, name)
-        os.mkdir(path, 0o755)
-        if self.user:
-            os.chown(path, self.user, self.user)
-        return path
 
     def ask(self, *words, lack=None, home=None):
         """@lack: shell commands as root in a mount namespace of their own, or, with `own-user`, in a user namespace of the user's."""

@@ -10,17 +10,12 @@ PYTHON = "/usr/bin/python3"
 ENVIRONMENT = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "CALLERS_SECRET": "hunter2", "LD_DEBUG_OUTPUT": "/tmp/x"}
 
 
-class Box:
-    """eclusa as root or as an ordinary user, with folders of its own."""
+class Folders:
+    """Of a user, below one folder."""
 
-    def __init__(self, user):
-        self.user = user
-        self.folder = tempfile.mkdtemp(prefix="sandbox-")
+    def __init__(self, folder, user):
+        self.folder, self.user = str(folder), user
         os.chmod(self.folder, 0o755)
-        # without network only eclusa itself is needed
-        self.program = install(os.path.join(self.folder, "bin"), ("eclusa-netd", "eclusa-proxy")) if user else program()
-        self.home = self.make_folder("home")
-        self.audit = self.make_folder("audit")
 
     def make_folder(self, name):
         path = os.path.join(self.folder, name)
@@ -28,6 +23,17 @@ class Box:
         if self.user:
             os.chown(path, self.user, self.user)
         return path
+
+
+class Box(Folders):
+    """eclusa as root or as an ordinary user, with folders of its own."""
+
+    def __init__(self, user):
+        super().__init__(tempfile.mkdtemp(prefix="sandbox-"), user)
+        # without network only eclusa itself is needed
+        self.program = install(os.path.join(self.folder, "bin"), ("eclusa-netd", "eclusa-proxy")) if user else program()
+        self.home = self.make_folder("home")
+        self.audit = self.make_folder("audit")
 
     def write(self, name, text, mode=0o600):
         """A file of the caller's own."""

@@ -17,7 +17,7 @@ def _check(result, what):
         raise OSError(number, f"{what}: {os.strerror(number)}")
 
 
-def _in_thread(function):
+def in_thread(function):
     """Run in a thread of its own, whose namespace may differ from the process's; return or raise what it did."""
     box = {}
 
@@ -42,7 +42,7 @@ class Namespace:
             _check(libc.unshare(CLONE_NEWNET), "unshare")
             return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
-        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if path else _in_thread(make)
+        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if path else in_thread(make)
         self.inode = os.fstat(self.fd).st_ino
         self.servers = []  # those of the lab in here: each has `connections`, and settle()
         if not path:
@@ -77,7 +77,7 @@ class Namespace:
             _check(libc.setns(self.fd, CLONE_NEWNET), "setns")
             return function()
 
-        return _in_thread(body)
+        return in_thread(body)
 
     def command(self, *words):
         """The words that run a command in here."""

@@ -9,9 +9,9 @@ import os
 import socket
 import struct
 import subprocess
-import threading
 
 from lab.eclusa import program
+from lab.namespaces import in_thread
 
 NETD = os.path.join(os.path.dirname(program()), "eclusa-netd")
 
@@ -203,21 +203,11 @@ class Sandbox:
 
     def inside(self, function, *args):
         """Call @function in a thread that is in the namespace: sockets made there belong to it."""
-        box = {}
-
         def body():
-            try:
-                check(libc.setns(self.fd, CLONE_NEWNET))
-                box["value"] = function(*args)
-            except BaseException as error:  # handed to the caller, whatever it is
-                box["error"] = error
+            check(libc.setns(self.fd, CLONE_NEWNET))
+            return function(*args)
 
-        thread = threading.Thread(target=body)
-        thread.start()
-        thread.join()
-        if "error" in box:
-            raise box["error"]
-        return box["value"]
+        return in_thread(body)
 
     def shell(self, command):
         return self.inside(lambda: subprocess.run(

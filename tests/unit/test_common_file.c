@@ -25,6 +25,18 @@ static void a_read_stops_one_past_the_limit(void **state)
 	buf_fini(&b);
 }
 
+static void a_short_file_has_room_to_spare_or_is_none(void **state)
+{
+	(void)state;
+	char key[8];
+	auto_fd fd = file_memory("t", SLICE("1234567"));
+	assert_int_equal(file_read_short(fd, key, sizeof(key)), 7);
+	assert_memory_equal(key, "1234567", 7);
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	assert_int_equal(file_read_short(fd, key, 7), -EFBIG);
+	assert_int_equal(file_read_short(-1, key, sizeof(key)), -EBADF);
+}
+
 static void sealed_memory_can_not_change(void **state)
 {
 	(void)state;
@@ -103,6 +115,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_read_stops_one_past_the_limit),
+		cmocka_unit_test(a_short_file_has_room_to_spare_or_is_none),
 		cmocka_unit_test(sealed_memory_can_not_change),
 		cmocka_unit_test(folders_are_made_with_their_parents),
 		cmocka_unit_test(a_file_is_replaced_as_a_whole),
