@@ -57,6 +57,8 @@ static SSL_CTX *context_new(const SSL_METHOD *method)
 void tls_warm_up(void)
 {
 	struct leaf_key *key = NULL;
+	/* first of all: nothing is taken apart, piece by piece, at the end of a process that holds nothing else */
+	(void)OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL);
 	if (OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL) == 1)
 		tls_provider_load();
 	SSL_CTX *ctx = context_new(TLS_server_method());
