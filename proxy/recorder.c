@@ -16,7 +16,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define BATCH_MS 5          /* after lines: more are let come, and nobody has to wake it */
+#define BATCH_MS 10         /* after lines: more are let come, and nobody has to wake it */
 #define RETRY_MS 100        /* after a failed write */
 #define IDLE_MS  1000       /* looked at again even if nobody says that there is something */
 #define ASK_NS   NS_PER_SEC /* another file is asked for again, as long as there is none */
