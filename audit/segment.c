@@ -25,11 +25,9 @@
 int audit_segment_create(
 	int folder_fd, const char *id, char *ret_name, size_t capacity, struct failure *why)
 {
-	uint64_t now_ms = clock_wall_ms();
-	time_t now = (time_t)(now_ms / 1000);
-	struct tm utc;
+	const struct tm utc = clock_utc(clock_wall_ms());
 	char name[256], utc_text[32], link[sizeof(name) + 8];
-	if (strchr(id, '/') != NULL || gmtime_r(&now, &utc) == NULL)
+	if (strchr(id, '/') != NULL)
 		return failure_set(why, -EINVAL, "audit: bad segment id");
 	(void)strftime(utc_text, sizeof(utc_text), "%Y%m%dT%H%M%SZ", &utc);
 	int len = snprintf(name, sizeof(name), "%s-%s.jsonl", utc_text, id);

@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <string.h>
 #include <sys/syscall.h>
 
 #if defined(__x86_64__)
@@ -117,6 +118,22 @@ static void emit_rows(struct filter_program *p, const struct filter_row *row)
 	assert(row[-1].tests[0].how == FILTER_ANY); /* or it would run into the next number's */
 }
 
+/* Let the comparison at @jump go to what comes next when it holds. It reaches 255 instructions; beyond, it goes by a jump that does not compare. */
+static void set_distance(struct filter_program *p, size_t jump)
+{
+	size_t over = p->count - jump - 1;
+	struct sock_filter *at = &p->code[jump];
+	if (over <= UINT8_MAX) {
+		at->jt = (uint8_t)over;
+		return;
+	}
+	emit(p, BPF_JMP | BPF_JA,
+		0); /* room for it; what it goes over moves, whose own jumps are relative */
+	memmove(at + 2, at + 1, over * sizeof(*at));
+	at[1] = (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, (uint32_t)over);
+	at->jf = 1;
+}
+
 /* The number is in the accumulator. */
 static void emit_ranges(struct filter_program *p, const struct range *ranges, size_t count)
 {
@@ -127,12 +144,10 @@ static void emit_ranges(struct filter_program *p, const struct range *ranges, si
 			emit(p, BPF_RET | BPF_K, ranges->answer);
 		return;
 	}
-	size_t half = count / 2;
-	emit_jump(p, BPF_JMP | BPF_JGE | BPF_K, ranges[half].first, 0, 1);
-	unsigned short jump = p->count;
-	emit(p, BPF_JMP | BPF_JA, 0);
+	size_t half = count / 2, jump = p->count;
+	emit_jump(p, BPF_JMP | BPF_JGE | BPF_K, ranges[half].first, 0, 0);
 	emit_ranges(p, ranges, half);
-	p->code[jump].k = (uint32_t)(p->count - jump - 1);
+	set_distance(p, jump);
 	emit_ranges(p, ranges + half, count - half);
 }
 
