@@ -182,6 +182,7 @@ void ca_free(struct ca *ca)
 	if (ca == NULL)
 		return;
 	EVP_PKEY_free(ca->key); /* clears the private number */
+	OSSL_LIB_CTX_free(ca->library);
 	X509_free(ca->certificate);
 	BUF_MEM_free(ca->pem);
 	for (size_t i = 0; i < CA_KNOWN_KEYS; i++)

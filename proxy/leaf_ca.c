@@ -29,8 +29,10 @@ static bool read_files(const struct ca_files *files, struct ca *ca)
 	BIO *key = BIO_new_mem_buf(files->key.ptr, (int)files->key.len);
 	if (certificate != NULL)
 		ca->certificate = PEM_read_bio_X509(certificate, NULL, no_password, NULL);
-	if (key != NULL)
-		ca->key = PEM_read_bio_PrivateKey(key, NULL, no_password, NULL);
+	ca->library = OSSL_LIB_CTX_new(); /* this process's own reads no keys: tls_provider.c */
+	if (key != NULL && ca->library != NULL)
+		ca->key =
+			PEM_read_bio_PrivateKey_ex(key, NULL, no_password, NULL, ca->library, NULL);
 	BIO_free(certificate);
 	BIO_free(key);
 	return ca->certificate != NULL && ca->key != NULL;

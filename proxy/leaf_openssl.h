@@ -18,6 +18,7 @@ struct known_key {
 
 struct ca {
 	EVP_PKEY *key;
+	OSSL_LIB_CTX *library; /* of a key that was read; NULL: of one that was made */
 	X509 *certificate;
 	int64_t expires_s; /* no leaf lives longer */
 	BUF_MEM *pem;

@@ -13,11 +13,12 @@
 #include <openssl/core_names.h>
 #include <openssl/provider.h>
 
-#define NAME      "eclusa"
-#define KEPT_MAX  32
-#define NAMES_MAX 20
+#define NAME            "eclusa"
+#define KEPT_MAX        32
+#define NAMES_MAX       20
+#define CERTIFICATE_KEY "structure=SubjectPublicKeyInfo" /* RFC 5280, 4.1 */
 
-/** Of one kind of operation (provider-base(7)), by the first of an algorithm's names. Kinds that stand nowhere are not offered: keys are never written. */
+/** Of one kind of operation (provider-base(7)), by the first of an algorithm's names. Kinds that stand nowhere are not offered: keys are never written, and read elsewhere (leaf_ca.c). */
 static const struct wanted {
 	int operation;
 	const char *names[NAMES_MAX];
@@ -39,12 +40,9 @@ static const struct wanted {
 	{OSSL_OP_KEYEXCH, {"ECDH", "X25519", "DH", "TLS1-PRF", "HKDF"}},
 	{OSSL_OP_SIGNATURE, {"ECDSA", "RSA", "ED25519", "ED448", "HMAC"}},
 	{OSSL_OP_ASYM_CIPHER, {"RSA"}},
-	/* Of a certificate's key, and of a CA's key file. DER: what finds out which of them it is, and takes PEM and a password off. */
+	/* Of a certificate's key alone. DER: what finds out which of them it is. */
 	{OSSL_OP_DECODER, {"EC", "RSA", "RSA-PSS", "ED25519", "ED448", "DER"}},
 };
-/** Forms of key files from elsewhere. */
-static const char *const forms_left_out[] = {"input=msblob", "input=pvk"};
-
 /** Of the process, as OpenSSL gives nothing of ours to what it calls. Written once, before anything is asked. */
 static struct {
 	OSSL_PROVIDER *whole;
@@ -60,10 +58,9 @@ static bool is_called(const char *names, const char *name)
 
 static bool is_wanted(const struct wanted *w, const OSSL_ALGORITHM *a)
 {
-	for (size_t i = 0; i < array_size(forms_left_out); i++) {
-		if (strstr(a->property_definition, forms_left_out[i]) != NULL)
-			return false;
-	}
+	if (w->operation == OSSL_OP_DECODER &&
+		strstr(a->property_definition, CERTIFICATE_KEY) == NULL)
+		return false;
 	for (size_t i = 0; i < NAMES_MAX && w->names[i] != NULL; i++) {
 		if (is_called(a->algorithm_names, w->names[i]))
 			return true;

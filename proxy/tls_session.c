@@ -8,7 +8,6 @@
 
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
-#include <stdio.h>
 
 #define TAG_BYTES 16 /* of AES-GCM and ChaCha20-Poly1305 */
 
@@ -217,11 +216,16 @@ enum tls_result tls_shutdown(struct tls_session *s)
 
 static void print_serial(const X509 *certificate, char to[static TLS_SERIAL_BYTES])
 {
+	static const char hex[] = "0123456789abcdef";
 	const ASN1_INTEGER *serial = X509_get0_serialNumber(certificate);
 	const unsigned char *bytes = ASN1_STRING_get0_data(serial);
 	int len = ASN1_STRING_length(serial);
-	for (int i = 0; i < len && 2 * i + 2 < TLS_SERIAL_BYTES; i++)
-		(void)snprintf(to + 2 * i, 3, "%02x", bytes[i]);
+	size_t at = 0;
+	for (int i = 0; i < len && at + 2 < TLS_SERIAL_BYTES; i++) {
+		to[at++] = hex[bytes[i] >> 4];
+		to[at++] = hex[bytes[i] & 15];
+	}
+	to[at] = '\0';
 }
 
 void tls_session_info(const struct tls_session *s, struct tls_info *ret)

@@ -4,6 +4,8 @@
  */
 #include "tests/unit/tls_lab.h"
 
+#include <errno.h>
+
 #include <openssl/kdf.h>
 #include <openssl/provider.h>
 
@@ -86,6 +88,67 @@ static void other_keys_are_not(void **state)
 	ERR_clear_error();
 }
 
+static struct slice text_of(BIO *bio)
+{
+	char *text;
+	long len = BIO_get_mem_data(bio, &text);
+	return (struct slice){text, (size_t)len};
+}
+
+/** The operator's CA, and a key file, which may be another's. @return what ca_load() says. */
+static int ca_try(EVP_PKEY *key, EVP_PKEY *in_file, struct ca **ret)
+{
+	BIO *certificate = BIO_new(BIO_s_mem()), *file = BIO_new(BIO_s_mem());
+	X509 *x = X509_new_ex(all, NULL);
+	X509_set_version(x, X509_VERSION_3);
+	X509_gmtime_adj(X509_getm_notBefore(x), -DAY);
+	X509_gmtime_adj(X509_getm_notAfter(x), 9 * DAY);
+	X509_set_pubkey(x, key);
+	add_extension(x, x, NID_basic_constraints, "critical,CA:TRUE");
+	add_extension(x, x, NID_key_usage, "critical,keyCertSign");
+	add_extension(x, x, NID_subject_key_identifier, "hash");
+	assert_true(X509_sign(x, key, EVP_sha256()) > 0);
+	assert_int_equal(PEM_write_bio_X509(certificate, x), 1);
+	assert_int_equal(PEM_write_bio_PrivateKey(file, in_file, NULL, NULL, 0, NULL, NULL), 1);
+	struct ca_files files = {text_of(certificate), text_of(file)};
+	int r = ca_load(&files, time(NULL), ret, NULL);
+	BIO_free(certificate);
+	BIO_free(file);
+	X509_free(x);
+	return r;
+}
+
+static void a_ca_that_is_brought_signs(void **state)
+{
+	(void)state;
+	static const char *const kinds[] = {"EC", "RSA"};
+	for (size_t i = 0; i < array_size(kinds); i++) {
+		EVP_PKEY *key = key_new(kinds[i], i == 0 ? "P-256" : NULL);
+		EVP_PKEY *other = key_new(kinds[i], i == 0 ? "P-256" : NULL);
+		struct ca *ca;
+		struct leaf_key *pair;
+		struct host host;
+		uint8_t der[LEAF_DER_BYTES_MAX];
+		assert_int_equal(ca_try(key, other, &ca), -EINVAL);
+		assert_int_equal(ca_try(key, key, &ca), 0);
+		assert_int_equal(leaf_key_new(&pair, NULL), 0);
+		assert_int_equal(host_parse(SLICE("allowed.test"), &host), 0);
+		struct leaf_request request = {&host, leaf_key_public(pair), time(NULL)};
+		int len = leaf_mint(ca, &request, der);
+		const unsigned char *at = der;
+		X509 *leaf = d2i_X509(NULL, &at, len);
+		assert_non_null(leaf);
+		assert_int_equal(X509_verify(leaf, key), 1);
+		assert_int_equal(X509_verify(leaf, other), 0);
+		X509_free(leaf);
+		leaf_key_free(pair);
+		ca_free(ca);
+		EVP_PKEY_free(other);
+		EVP_PKEY_free(key);
+		ERR_clear_error();
+	}
+}
+
 static void nothing_else_is_there(void **state)
 {
 	(void)state;
@@ -128,6 +191,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys_of_hosts_are_known),
 		cmocka_unit_test(other_keys_are_not),
+		cmocka_unit_test(a_ca_that_is_brought_signs),
 		cmocka_unit_test(nothing_else_is_there),
 		cmocka_unit_test(tls_lacks_no_suite),
 	};
