@@ -45,8 +45,8 @@ static int ends_of(const struct listener *l, int fd, const struct sockaddr_stora
 static void listener_name(struct listener *l)
 {
 	static const struct address none = {0};
-	struct address own;
-	uint16_t port;
+	struct address own = {0};
+	uint16_t port = 0;
 	if (name_of(l->fd, &own, &port) == 0 &&
 		memcmp(own.bytes, none.bytes, sizeof(own.bytes)) != 0) {
 		l->own = own;
