@@ -34,7 +34,7 @@ enum flow_progress flow_step_establish(struct flow *f)
 		return flow_passage_begin(f);
 	if (f->transport == POLICY_SPLICE)
 		return flow_move(f, FLOW_SPLICE_HELLO);
-	/* The client is busy with its ClientHello: a good moment for the 24 ms that the roots take, once. */
+	/* The client is busy with its ClientHello: a good moment for the 8 ms that the roots take, once. */
 	struct failure why = {0};
 	if (f->scheme == POLICY_SCHEME_HTTPS)
 		(void)tls_upstream_context_load(
