@@ -1,11 +1,8 @@
 /* Streams: how much is read at once, what silence is, and that what waits in those of one owner is counted. */
-#include "tests/unit/cmocka_setup.h"
+#include "tests/unit/tls_lab.h"
 
-#include "common/cleanup.h"
 #include "proxy/limits.h"
 #include "proxy/stream.h"
-
-#include <sys/socket.h>
 
 #define MUCH ((size_t)4 * STREAM_BUFFER_BYTES)
 
@@ -159,11 +156,88 @@ static void a_byte_or_an_end_breaks_silence(void **state)
 	loop_close(&l);
 }
 
+/** A stream inside of TLS, towards a host that is @far. */
+static struct stream *tls_open(struct poller *poller, struct tls_upstream_context *c,
+	struct far *far, const struct lab *leaf)
+{
+	struct host host;
+	struct tls_session *session;
+	int size = (int)MUCH;
+	far_open(far, TLS_server_method());
+	assert_int_equal(setsockopt(far->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)), 0);
+	assert_int_equal(SSL_use_certificate(far->ssl, leaf->certificate), 1);
+	assert_int_equal(SSL_use_PrivateKey(far->ssl, leaf->key), 1);
+	SSL_set_accept_state(far->ssl);
+	struct stream *s = stream_new(poller, far->our_fd, wake, NULL);
+	assert_int_equal(host_parse(SLICE("allowed.test"), &host), 0);
+	assert_int_equal(tls_session_new_upstream(c, s->fd, &host, &session, NULL), 0);
+	stream_start_tls(s, session);
+	for (int i = 0; s->handshaking || !SSL_is_init_finished(far->ssl); i++) {
+		assert_in_range(i, 0, ROUNDS_MAX);
+		if (s->handshaking)
+			(void)stream_handshake(s);
+		(void)SSL_do_handshake(far->ssl);
+		ERR_clear_error();
+	}
+	far->our_fd = -1; /* the stream's */
+	return s;
+}
+
+/** Sixteen bytes tell where they are. */
+static void pattern(char *to, size_t len)
+{
+	for (size_t i = 0; i + 16 <= len; i += 16)
+		(void)snprintf(to + i, 16, "%015zu", i);
+}
+
+static void records_that_come_together_are_read_and_sent_together(void **state)
+{
+	(void)state;
+	static char text[4 * SSL3_RT_MAX_PLAIN_LENGTH], back[sizeof(text)];
+	struct loop l;
+	struct far far;
+	struct tls_upstream_context *c;
+	struct lab authority =
+		lab_make(NULL, &(struct wish){.common_name = "lab", .constraints = ""});
+	struct lab leaf = lab_make(&authority, &(struct wish){.san = "DNS:allowed.test"});
+	auto_fd roots = pem_fd(authority.certificate);
+	assert_int_equal(tls_upstream_context_new(roots, -1, &c, NULL), 0);
+	loop_open(&l);
+	struct stream *s = tls_open(&l.poller, c, &far, &leaf);
+	pattern(text, sizeof(text));
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(SSL_write(far.ssl, text, sizeof(text)), sizeof(text));
+		s->readable = true; /* as the loop would say */
+		assert_true(stream_fill(s));
+		if (i > 0) /* no tickets before the first record */
+			assert_true(buf_len(&s->in) > STREAM_READ_BYTES);
+		assert_int_equal(fill(s), sizeof(text));
+		assert_memory_equal(buf_slice(&s->in).ptr, text, sizeof(text));
+		assert_int_equal(buf_append(&s->out, buf_slice(&s->in)), 0);
+		buf_clear(&s->in);
+		assert_true(stream_flush(s));
+		assert_int_equal(buf_len(&s->out), 0);
+		for (size_t at = 0; at < sizeof(back);) {
+			int n = SSL_read(far.ssl, back + at, (int)(sizeof(back) - at));
+			assert_true(n > 0);
+			at += (size_t)n;
+		}
+		assert_memory_equal(back, text, sizeof(text));
+	}
+	stream_free(s);
+	loop_close(&l);
+	far_close(&far);
+	tls_upstream_context_free(c);
+	lab_free(&leaf);
+	lab_free(&authority);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(more_is_read_at_once_where_much_comes),
 		cmocka_unit_test(a_byte_or_an_end_breaks_silence),
+		cmocka_unit_test(records_that_come_together_are_read_and_sent_together),
 		cmocka_unit_test(what_waits_is_counted_and_streams_shrink_over_the_limit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,19 +10,22 @@
 #include <openssl/provider.h>
 
 static OSSL_LIB_CTX *all;
+static OSSL_PROVIDER *whole; /* in it */
 
 static int set_up(void **state)
 {
 	(void)state;
 	tls_warm_up();
 	all = OSSL_LIB_CTX_new();
-	assert_non_null(OSSL_PROVIDER_load(all, "default"));
+	whole = OSSL_PROVIDER_load(all, "default");
+	assert_non_null(whole);
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
+	assert_int_equal(OSSL_PROVIDER_unload(whole), 1);
 	OSSL_LIB_CTX_free(all);
 	return 0;
 }
