@@ -46,15 +46,16 @@ int cgroup_io_limit(const struct cgroup *g, uint64_t bytes_per_second)
 		return -EOPNOTSUPP;
 	DIR *disks = opendir(DISKS);
 	const struct dirent *entry;
-	int r = disks == NULL ? -errno : 0;
+	if (disks == NULL)
+		return -errno;
+	int r = 0;
 	while (r == 0 && (entry = readdir(disks)) != NULL) {
 		auto_fd disk =
 			openat(dirfd(disks), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (disk >= 0 && entry->d_name[0] != '.')
 			r = limit_disk(g->group[0], disk, bytes_per_second);
 	}
-	if (disks != NULL)
-		(void)closedir(disks); /* only read from */
+	(void)closedir(disks); /* only read from */
 	return r;
 }
 

@@ -37,9 +37,10 @@ static int check_folder(int tree, const char *path, struct failure *why)
 	auto_fd fd = (int)syscall(SYS_openat2, tree, path, &how, sizeof(how));
 	if (fd < 0 && errno == ENOENT)
 		return 1;
-	int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+	bool seen = fd >= 0 && fstat(fd, &st) == 0;
+	int r = -errno;
 	(void)slice_escape(slice_of(path), shown, sizeof(shown));
-	if (r < 0)
+	if (!seen)
 		return failure_errno(why, r, "--rootfs: /%s", shown);
 	if (S_ISLNK(st.st_mode))
 		return failure_set(why, -ELOOP,

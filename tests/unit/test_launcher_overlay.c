@@ -111,7 +111,7 @@ static int cut_folders(void)
 static void what_is_reached_by_a_link_or_a_mount_is_no_part_of_the_overlay_of_etc(void **state)
 {
 	(void)state;
-	int status;
+	int status = 0;
 	pid_t child = fork();
 	if (child == 0)
 		_exit(cut_folders());
