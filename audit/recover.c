@@ -5,6 +5,7 @@
 #include "audit/folder_state.h"
 
 #include "audit/index.h"
+#include "audit/reader.h"
 #include "common/cleanup.h"
 
 #include <dirent.h>
@@ -13,9 +14,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define STALE_SECONDS 60                 /* a ring that was never finished being made */
-#define SCAN_BYTES    ((size_t)64 << 10) /* of a segment, at a time */
-#define LINKS_MAX     16                 /* files of one chain that are being written */
+#define STALE_SECONDS 60                           /* a ring that was never finished being made */
+#define SCAN_BYTES    ((size_t)64 << 10)           /* of a segment, at a time */
+#define LINKS_MAX     16                           /* files of one chain that are being written */
+#define BEGUN_MAX     4096                         /* sandboxes without an end in one file */
+#define CODE          "\"status_code\":\"sandbox." /* of starts and ends, and of violations */
 
 /** Where the log is completed. */
 struct recovery {
@@ -160,23 +163,56 @@ static int recover_ring(struct recovery *r, const char *name)
 	return indexed < 0 ? indexed : lines;
 }
 
-/** Whether the text stands anywhere in a file. What peers wrote can't hold it: their quotes are escaped. */
-static bool file_holds(int fd, struct slice text)
+/** Sandboxes that a file says have started, and not that they have ended. A run's file has one, a service's many. */
+struct begun {
+	const char *own; /* id of the chain */
+	bool own_ended;
+	size_t count;
+	char ids[BEGUN_MAX][CHAIN_NAME_BYTES];
+};
+
+static int begun_note(void *arg, const struct audit_line *line)
+{
+	struct begun *b = arg;
+	struct slice code = audit_line_text(line, "status_code");
+	struct slice id = audit_line_text(line, "container.uid");
+	bool ended = slice_equal(code, SLICE("sandbox.exit"));
+	size_t at = 0;
+	if (id.len == 0 || id.len >= CHAIN_NAME_BYTES ||
+		(!ended && !slice_equal(code, SLICE("sandbox.start"))))
+		return 0;
+	while (at < b->count && !slice_equal(id, slice_of(b->ids[at])))
+		at++;
+	if (ended && slice_equal(id, slice_of(b->own)))
+		b->own_ended = true;
+	if (ended && at < b->count)
+		memmove(b->ids[at], b->ids[at + 1], (--b->count - at) * sizeof(b->ids[0]));
+	else if (!ended && at == b->count && b->count < BEGUN_MAX)
+		(void)slice_copy(id, b->ids[b->count++], CHAIN_NAME_BYTES); /* it fits */
+	return 0;
+}
+
+/** Look at the lines that may tell of a start or an end. What peers wrote can't look like that: their quotes are escaped. */
+static void begun_read(int fd, struct begun *b)
 {
 	auto_free char *window = malloc(SCAN_BYTES);
-	ssize_t got;
-	size_t kept = 0; /* the end of the last window: the text may begin there */
-	for (off_t at = 0; window != NULL; at += got) {
-		got = pread(fd, window + kept, SCAN_BYTES - kept, at);
+	struct audit_read read = {.visit = begun_note, .arg = b};
+	size_t kept = 0; /* the beginning of a line that is not whole */
+	off_t at = 0;
+	for (;;) {
+		ssize_t got = window == NULL ? 0 : pread(fd, window + kept, SCAN_BYTES - kept, at);
 		if (got <= 0)
-			return false;
-		size_t len = kept + (size_t)got;
-		if (memmem(window, len, text.ptr, text.len) != NULL)
-			return true;
-		kept = len < text.len ? len : text.len - 1;
-		memmove(window, window + len - kept, kept);
+			return;
+		struct slice rest = {window, kept + (size_t)got}, line;
+		while (slice_split(rest, '\n', &line, &rest)) {
+			if (memmem(line.ptr, line.len, CODE, sizeof(CODE) - 1) != NULL)
+				(void)audit_read_line(
+					&read, line); /* a line that is none is skipped */
+		}
+		at += got;
+		kept = rest.len < SCAN_BYTES ? rest.len : 0; /* no line of ours is so long */
+		memmove(window, rest.ptr, kept);
 	}
-	return false;
 }
 
 /** Whether a file goes on with a chain that began in another one. */
@@ -187,22 +223,41 @@ static bool file_continues(int fd)
 	return got > 0 && chain_sequence((struct slice){first, (size_t)got}) > 1;
 }
 
-/** A run that was recorded as started and not as ended gets an end, so that its file isn't taken for a broken one. */
-static int close_run(int fd, const char *name, struct audit_segment *segment)
+static int append_end(struct audit_segment *segment, const char *id)
 {
-	const char *id = strchr(name, '-'); /* <utc>-<id> */
-	bool begun =
-		file_holds(fd, SLICE("\"status_code\":\"sandbox.start\"")) || file_continues(fd);
-	if (id == NULL || !begun || file_holds(fd, SLICE("\"status_code\":\"sandbox.exit\"")))
-		return 0;
 	const struct audit_event end = {.class = AUDIT_PROCESS,
 		.activity = 2, /* OCSF: Terminate */
 		.reason = REASON_SANDBOX_EXIT,
 		.recovered = true,
-		.sandbox_id = id + 1,
+		.sandbox_id = id,
 		.verdict = "unknown",
 		.detail = "its launcher was killed before it could record the end"};
 	return audit_segment_append_event(segment, &end);
+}
+
+/**
+ * What was recorded as started and not as ended gets an end, so that its file isn't taken for a broken one: sandboxes of a service, then the run
+ * or the service itself.
+ */
+static int close_run(int fd, const char *name, struct audit_segment *segment)
+{
+	const char *dash = strchr(name, '-'); /* <utc>-<id> */
+	auto_free struct begun *b = calloc(1, sizeof(*b));
+	if (dash == NULL)
+		return 0;
+	if (b == NULL)
+		return -ENOMEM;
+	b->own = dash + 1;
+	begun_read(fd, b);
+	bool own = file_continues(fd) && !b->own_ended;
+	int r = 0;
+	for (size_t i = 0; i < b->count && r == 0; i++) {
+		if (strcmp(b->ids[i], b->own) == 0)
+			own = true;
+		else
+			r = append_end(segment, b->ids[i]);
+	}
+	return r == 0 && own ? append_end(segment, b->own) : r;
 }
 
 /** Whether the chain of this link goes on in a later one. */

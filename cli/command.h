@@ -13,6 +13,7 @@ struct command {
 };
 
 command_main command_run;
+command_main command_serve;
 command_main command_policy;
 command_main command_audit;
 command_main command_top;

@@ -10,6 +10,7 @@
 
 static const struct command COMMANDS[] = {
 	{"run", "run a program in a sandbox", command_run},
+	{"serve", "give networks to sandboxes, by one proxy for all of them", command_serve},
 	{"policy", "check, test and explain policy files", command_policy},
 	{"audit", "read, check, export and picture the audit log", command_audit},
 	{"env", "print the variables that tell clients of the proxy", command_env},

@@ -33,13 +33,13 @@ static void print_help(void)
 	(void)puts(
 		"usage: eclusa run [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
 		"       eclusa run --spec - [OPTION]...\n\n"
-		"Runs PROGRAM in a sandbox, without network unless --allow or --policy gives it one.\n");
+		"Runs PROGRAM in a sandbox, without network unless --allow, --policy or --service gives it one.\n");
 	for (size_t i = 0; i < count; i++) {
 		char name[64], letter[8] = "    ";
 		if (o[i].letter != 0)
 			(void)snprintf(letter, sizeof(letter), "-%c, ", o[i].letter);
 		(void)snprintf(name, sizeof(name), "--%s%s%s", o[i].name,
-			o[i].argument == NULL ? "" : " ",
+			o[i].argument == NULL || o[i].kind == SPEC_OPTIONAL ? "" : " ",
 			o[i].argument == NULL ? "" : o[i].argument);
 		if (strlen(name) > HELP_COLUMNS) /* too wide for its column: a line of its own */
 			(void)printf(
@@ -60,7 +60,7 @@ static int take_option(struct arguments *a, struct spec *spec, const struct spec
 	if (o->kind == SPEC_FLAG) {
 		if (value != NULL)
 			return failure_set(why, -EINVAL, "--%s takes no value", o->name);
-	} else if (value == NULL) {
+	} else if (value == NULL && o->kind != SPEC_OPTIONAL) {
 		if (a->at >= a->count)
 			return failure_set(why, -EINVAL, "--%s needs %s", o->name, o->argument);
 		value = a->words[a->at++];

@@ -1,6 +1,7 @@
 /*
  * What launcher, netd and the proxy's super say to one another. Three seqpacket channels:
- * launcher-netd (which is also the lease: its end is the eviction), launcher-super, netd-super.
+ * launcher-netd (which is also the lease: its end is the eviction), launcher-super, netd-super. A service is the launcher of both
+ * programs; what it says to the launchers of sandboxes is in service.h.
  * Structs are fixed-size, zero-filled, host byte order; text is NUL-terminated; each message starts with its kind.
  */
 #ifndef ECLUSA_IPC_MESSAGE_H
@@ -40,7 +41,10 @@ enum message_kind {
 	MESSAGE_SEGMENT_TAKEN,   /* super -> launcher: bare header; its first line is written */
 	MESSAGE_LEASE_PLACED, /* netd -> launcher, what LEASE_GRANTED says later: it is not served yet */
 	MESSAGE_PROXY_CA, /* super -> launcher, what PROXY_READY says later: it does not serve yet */
-	MESSAGE_NETD_FINISH, /* launcher -> netd: bare header; nobody is left who dials, quit */
+	MESSAGE_NETD_FINISH,     /* launcher -> netd: bare header; nobody is left who dials, quit */
+	MESSAGE_SANDBOX_REFUSED, /* super -> netd: its worker can't serve it */
+	MESSAGE_SANDBOX_REMOVED, /* worker -> super: its flows are cut, their events in the ring */
+	MESSAGE_SANDBOX_RECORDED, /* super -> launcher, if it asked for that: and in the log */
 };
 
 struct message_header {
@@ -82,6 +86,9 @@ struct message_netd_start {
 	uint32_t opened_count;
 	struct message_opened opened[MESSAGE_OPENED_MAX];
 	uint32_t captured_count;
+	uint32_t
+		leases; /* 0: the launcher's channel is the one lease; else that many at once, each MESSAGE_LEASE with a channel */
+	uint32_t ready; /* namespaces with cables that are kept ready for leases */
 	uint32_t reserved;
 	struct cidr captured[MESSAGE_CAPTURED_MAX]; /* IPv4, of ip: rules: may overlap */
 };
@@ -167,6 +174,14 @@ struct message_sandbox {
 	struct address address; /* family 0: whoever comes, where the proxy runs alone */
 };
 
+/** MESSAGE_SANDBOX_REFUSED and MESSAGE_SANDBOX_RECORDED. */
+struct message_sandbox_told {
+	struct message_header header;
+	char sandbox_id[SANDBOX_ID_BYTES];
+	int32_t code; /* of RECORDED 0, or why the log lacks something; else negative errno */
+	char text[MESSAGE_TEXT_BYTES]; /* of REFUSED */
+};
+
 /** Where the policy in force comes from. */
 enum message_policy_origin {
 	MESSAGE_POLICY_NEWEST,    /* the files as they are */
@@ -191,8 +206,10 @@ struct message_proxy_start {
 	uint32_t has_audit_key; /* what signs the log's checkpoints */
 	uint32_t policy_origin; /* enum message_policy_origin */
 	uint32_t ca_lifetime_s; /* of a CA that the keeper makes; 0: a run's */
-	uint32_t has_metrics;   /* the one worker counts in memory that the launcher sees */
+	uint32_t has_metrics;   /* workers count in memory that the launcher sees: one a worker */
 	uint32_t has_upstream_proxy;
+	uint32_t says_recorded; /* MESSAGE_SANDBOX_RECORDED is wanted */
+	uint32_t reserved;
 	uint64_t
 		segment_bytes; /* another file of the log is asked for at this size; 0: there is one */
 	char profile[MESSAGE_NAME_BYTES]; /* whose digests events about the policy tell */

@@ -1,1 +1,1 @@
-ipc_SOURCES := ipc/channel.c ipc/control.c ipc/fault.c ipc/message.c ipc/scrape.c
+ipc_SOURCES := ipc/channel.c ipc/control.c ipc/fault.c ipc/message.c ipc/program.c ipc/scrape.c ipc/service.c

@@ -23,6 +23,11 @@ struct gateway {
 	struct link *links;
 	int listeners[LISTENER_KIND_COUNT][MESSAGE_WORKERS_MAX];
 	unsigned workers;
+	struct {
+		struct address_slot slot;
+		int fd;
+	} ready[GATEWAY_READY_MAX]; /* not admitted yet */
+	unsigned ready_count, ready_wanted;
 };
 
 static const struct address loopback = {.family = 4, .bytes = {127, 0, 0, 1}};
@@ -104,6 +109,7 @@ int gateway_open(const struct gateway_options *options, struct gateway **ret, st
 	if (g == NULL)
 		return failure_errno(why, -ENOMEM, "gateway");
 	g->namespace_fd = -1;
+	g->ready_wanted = options->ready < GATEWAY_READY_MAX ? options->ready : GATEWAY_READY_MAX;
 	for (size_t kind = 0; kind < LISTENER_KIND_COUNT; kind++) {
 		for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++)
 			g->listeners[kind][i] = -1;
@@ -125,6 +131,8 @@ void gateway_close(struct gateway *g)
 		for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++)
 			fd_close(&g->listeners[kind][i]);
 	}
+	for (unsigned i = 0; i < g->ready_count; i++)
+		fd_close(&g->ready[i].fd);
 	link_close(g->links);
 	sample_close(g->samples);
 	nft_close(g->nft);
@@ -199,7 +207,8 @@ static struct nft_key gateway_key(const struct address_slot *slot)
 	return key;
 }
 
-int gateway_add_sandbox(
+/** A namespace and its cable; its packets are nobody's yet. */
+static int gateway_make_sandbox(
 	struct gateway *g, struct address_slot *ret_slot, int *ret_fd, struct failure *why)
 {
 	struct address_slot slot;
@@ -214,6 +223,43 @@ int gateway_add_sandbox(
 		r = gateway_connect(g, &slot, fd, inside, why);
 	}
 	link_close(inside);
+	if (r < 0)
+		return r;
+	*ret_slot = slot;
+	*ret_fd = fd_take(&fd);
+	return 0;
+}
+
+bool gateway_lacks(const struct gateway *g)
+{
+	return g->ready_count < g->ready_wanted;
+}
+
+int gateway_fill(struct gateway *g, struct failure *why)
+{
+	unsigned at = g->ready_count;
+	if (!gateway_lacks(g))
+		return 0;
+	int r = gateway_make_sandbox(g, &g->ready[at].slot, &g->ready[at].fd, why);
+	if (r < 0)
+		return r;
+	g->ready_count++;
+	return 1;
+}
+
+int gateway_add_sandbox(
+	struct gateway *g, struct address_slot *ret_slot, int *ret_fd, struct failure *why)
+{
+	struct address_slot slot;
+	auto_fd fd = -1;
+	int r = 0;
+	if (g->ready_count > 0) {
+		g->ready_count--;
+		slot = g->ready[g->ready_count].slot;
+		fd = fd_take(&g->ready[g->ready_count].fd);
+	} else {
+		r = gateway_make_sandbox(g, &slot, &fd, why);
+	}
 	if (r < 0)
 		return r;
 	fault_point("netd-link");

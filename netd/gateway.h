@@ -10,6 +10,8 @@
 
 #include "common/failure.h"
 
+#define GATEWAY_READY_MAX 64
+
 struct gateway;
 struct sample_source;
 
@@ -20,6 +22,7 @@ struct gateway_options {
 	const struct cidr
 		*captured; /* TCP to them reaches the transparent listeners: IPv4, may overlap */
 	size_t captured_count;
+	unsigned ready; /* namespaces that gateway_fill() keeps ready: at most GATEWAY_READY_MAX */
 };
 
 /**
@@ -39,6 +42,13 @@ const int *gateway_listeners(const struct gateway *g, enum listener_kind kind, u
  */
 int gateway_add_sandbox(
 	struct gateway *g, struct address_slot *ret_slot, int *ret_fd, struct failure *why);
+/**
+ * Make one more namespace with its cable, for a lease to come, if one is lacking. Nobody is admitted by that, and none is given
+ * out twice. @return 1 when one was made, 0 when there are enough, negative errno.
+ */
+int gateway_fill(struct gateway *g, struct failure *why);
+/** Whether one is lacking. */
+bool gateway_lacks(const struct gateway *g);
 /** Its packets are dropped from now on. The namespace goes with its last holder. */
 int gateway_remove_sandbox(struct gateway *g, const struct address_slot *slot, struct failure *why);
 /** Where samples of refused packets come from; NULL: this kernel has none. Borrowed. */

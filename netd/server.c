@@ -1,7 +1,7 @@
 /*
  * See server.h. One poll loop over the proxy's channel and the leases'; a lease that can't be
  * served ends with a line for its launcher, never with less than it asked for. An embedded netd has
- * one lease and ends with it; a service will add accepted connections to the same list.
+ * one lease and ends with it; a service's has one for each channel that it sends, and ends with the service.
  */
 #include "netd/server.h"
 
@@ -16,33 +16,39 @@
 #include <poll.h>
 #include <sysexits.h>
 
-/** Connections at once. */
-#define SERVER_LEASES_MAX 1
+/** Leases at once. */
+#define SERVER_LEASES_MAX 4096
 
 struct server {
 	int proxy_fd;
+	bool is_service;
+	int service_fd;    /* -1: embedded, the launcher's channel is the one lease */
 	struct nft *guard; /* NULL without one */
 	struct gateway *gateway;
 	struct lease *leases;
 	bool counted; /* the launcher has its counters: it ends the proxy, and says when we may quit */
 	bool finished; /* it has seen the end of everybody who could dial */
+	uint32_t lease_count, leases_max;
+	bool no_more_ready; /* the last one could not be made: not tried again before the next lease */
+	struct pollfd waits[3 + SERVER_LEASES_MAX];
 };
 
 /** Whatever may arrive. */
 union server_message {
 	struct message_header header;
-	struct message_failed failed;
+	struct message_sandbox_told told;
 	struct message_netd_start start;
 	struct message_lease lease;
 	struct message_sandbox sandbox;
 };
 
 /**
- * A message and no descriptors. @return its length, 0 at the end of the channel, negative errno.
+ * A message, and no descriptors but the one that @ret_fd may hold. @return its length, 0 at the end of the channel, negative errno.
  */
-static int server_receive(int fd, union server_message *ret)
+static int server_receive(int fd, union server_message *ret, int *ret_fd)
 {
-	int r = channel_receive(fd, ret, sizeof(*ret), NULL, 0, NULL);
+	size_t count = 0;
+	int r = channel_receive(fd, ret, sizeof(*ret), ret_fd, ret_fd == NULL ? 0 : 1, &count);
 	if (r > 0 && (size_t)r < sizeof(ret->header))
 		return -EPROTO;
 	return r;
@@ -84,11 +90,14 @@ static int server_start(
 			return r;
 	}
 	fault_point("netd-guard");
+	s->is_service = start->leases != 0;
+	s->leases_max = s->is_service ? start->leases : 1;
 	const struct gateway_options options = {.workers = start->workers,
-		.sandboxes = SERVER_LEASES_MAX,
+		.sandboxes = s->leases_max,
+		.ready = s->is_service ? start->ready : 0,
 		.captured = start->captured,
 		.captured_count = start->captured_count};
-	if (start->captured_count > MESSAGE_CAPTURED_MAX)
+	if (start->captured_count > MESSAGE_CAPTURED_MAX || s->leases_max > SERVER_LEASES_MAX)
 		return failure_set(why, -EINVAL, "malformed start message");
 	int r = gateway_open(&options, &s->gateway, why);
 	if (r < 0)
@@ -96,11 +105,11 @@ static int server_start(
 	return server_tell_proxy(s, why);
 }
 
-/** The first message of the launcher. @return 0, 1 when it left without one, negative errno. */
+/** The first message of the launcher, whose channel it then is. @return 0, 1 when it left without one, negative errno. */
 static int server_await_start(struct server *s, int launcher_fd, struct failure *why)
 {
 	union server_message m;
-	int len = server_receive(launcher_fd, &m);
+	int len = server_receive(launcher_fd, &m, NULL);
 	if (len == 0)
 		return 1;
 	if (len < 0)
@@ -125,7 +134,7 @@ static void server_take_sample(int interface_index, const struct message_sample 
 static int server_serve_lease(struct server *s, struct lease *lease, struct failure *why)
 {
 	union server_message m;
-	int len = server_receive(lease->channel_fd, &m);
+	int len = server_receive(lease->channel_fd, &m, NULL);
 	if (len == 0)
 		return 1;
 	if (len < 0)
@@ -134,10 +143,10 @@ static int server_serve_lease(struct server *s, struct lease *lease, struct fail
 		return lease_request(lease, s->gateway, &m.lease, s->proxy_fd, why);
 	if (message_is(&m, len, MESSAGE_COUNTERS, sizeof(m.header))) {
 		sample_read(gateway_samples(s->gateway), server_take_sample, s);
-		s->counted = true;
+		s->counted = !s->is_service;
 		return lease_count(lease, s->gateway, why);
 	}
-	if (message_is(&m, len, MESSAGE_NETD_FINISH, sizeof(m.header))) {
+	if (!s->is_service && message_is(&m, len, MESSAGE_NETD_FINISH, sizeof(m.header))) {
 		s->finished = true;
 		return 0;
 	}
@@ -161,6 +170,7 @@ static void server_end_lease(struct server *s, struct lease *lease)
 	while (*at != lease)
 		at = &(*at)->next;
 	*at = lease->next;
+	s->lease_count--;
 	lease_withdraw(lease, s->proxy_fd);
 	lease_free(lease, s->gateway);
 }
@@ -171,20 +181,55 @@ static void server_fail_lease(struct server *s, struct lease *lease, const struc
 	server_end_lease(s, lease);
 }
 
-/**
- * The proxy can't take a sandbox. Its message names none, so whoever waits is told; an embedded run
- * has one.
- */
-static void server_refuse_waiting(struct server *s, const struct message_failed *m)
+/** The proxy can't take a sandbox. */
+static void server_refuse(struct server *s, const struct message_sandbox_told *m)
 {
 	struct failure why = {0};
+	struct lease *lease = server_lease_by_id(s, m->sandbox_id);
+	if (lease == NULL || lease->state != LEASE_WAITING)
+		return; /* it ended while the proxy answered */
 	(void)failure_set(
 		&why, m->code < 0 ? m->code : -EIO, "%.*s", (int)sizeof(m->text) - 1, m->text);
-	for (struct lease *l = s->leases, *next; l != NULL; l = next) {
-		next = l->next;
-		if (l->state == LEASE_WAITING)
-			server_fail_lease(s, l, &why);
+	server_fail_lease(s, lease, &why);
+}
+
+/** One more lease over this channel, which it owns. */
+static struct lease *server_new_lease(struct server *s, int channel_fd)
+{
+	struct lease *lease = lease_new(channel_fd);
+	if (lease == NULL)
+		return NULL;
+	lease->next = s->leases;
+	s->leases = lease;
+	s->lease_count++;
+	return lease;
+}
+
+/**
+ * The service wants a lease over the channel that it sends. @return 0, 1 when it has ended, negative errno: it can't be relied
+ * on.
+ */
+static int server_serve_service(struct server *s)
+{
+	union server_message m;
+	struct failure why = {0};
+	auto_fd fd = -1;
+	int len = server_receive(s->service_fd, &m, &fd);
+	if (len <= 0)
+		return len == 0 ? 1 : len;
+	if (!message_is(&m, len, MESSAGE_LEASE, sizeof(m.lease)) || fd < 0)
+		return -EPROTO;
+	s->no_more_ready = false;
+	if (s->lease_count >= s->leases_max) {
+		message_send_failed(fd, -EUSERS, "the gateway has as many sandboxes as it may");
+		return 0;
 	}
+	struct lease *lease = server_new_lease(s, fd_take(&fd));
+	if (lease == NULL)
+		return 0; /* its channel is closed */
+	if (lease_request(lease, s->gateway, &m.lease, s->proxy_fd, &why) < 0)
+		server_fail_lease(s, lease, &why);
+	return 0;
 }
 
 /**
@@ -193,11 +238,11 @@ static void server_refuse_waiting(struct server *s, const struct message_failed 
 static int server_serve_proxy(struct server *s)
 {
 	union server_message m;
-	int len = server_receive(s->proxy_fd, &m);
+	int len = server_receive(s->proxy_fd, &m, NULL);
 	if (len <= 0)
 		return len == 0 ? 1 : len;
-	if (message_is(&m, len, MESSAGE_FAILED, sizeof(m.failed))) {
-		server_refuse_waiting(s, &m.failed);
+	if (message_is(&m, len, MESSAGE_SANDBOX_REFUSED, sizeof(m.told))) {
+		server_refuse(s, &m.told);
 		return 0;
 	}
 	if (!message_is(&m, len, MESSAGE_SANDBOX_ADDED, sizeof(m.sandbox)))
@@ -211,35 +256,29 @@ static int server_serve_proxy(struct server *s)
 	return 0;
 }
 
-/** Wait for something and serve it. @return 0, 1 when the proxy is gone, negative errno. */
-static int server_turn(struct server *s)
+/** Nothing else is to be done: a namespace for a lease to come. */
+static void server_idle(struct server *s)
 {
-	struct pollfd waits[2 + SERVER_LEASES_MAX] = {{.fd = s->proxy_fd, .events = POLLIN},
-		{.fd = sample_fd(gateway_samples(s->gateway)), .events = POLLIN}};
-	nfds_t count = 2;
-	for (struct lease *l = s->leases; l != NULL; l = l->next)
-		waits[count++] = (struct pollfd){.fd = l->channel_fd, .events = POLLIN};
-	if (poll(waits, count, -1) < 0)
-		return errno == EINTR ? 0 : -errno;
-	if (waits[1].revents != 0)
-		sample_read(gateway_samples(s->gateway), server_take_sample, s);
-	size_t i = 2;
-	for (struct lease *l = s->leases, *next; l != NULL; l = next, i++) {
-		next = l->next;
-		if (waits[i].revents == 0)
-			continue;
+	struct failure why = {0};
+	s->no_more_ready = gateway_fill(s->gateway, &why) < 0;
+	if (s->no_more_ready)
+		log_event(LOG_LEVEL_ERROR, "not-ready", "error=\"%s\"", why.text);
+}
+
+/** Those of the leases that have something to say, one message each. */
+static void server_serve_leases(struct server *s, const struct pollfd *waits)
+{
+	for (struct lease *l = s->leases, *next; l != NULL; l = next, waits++) {
 		struct failure why = {0};
+		next = l->next;
+		if (waits->revents == 0)
+			continue;
 		int r = server_serve_lease(s, l, &why);
 		if (r < 0)
 			server_fail_lease(s, l, &why);
 		else if (r > 0)
 			server_end_lease(s, l);
 	}
-	int r = waits[0].revents == 0 ? 0 : server_serve_proxy(s);
-	if (r <= 0 || !s->counted)
-		return r;
-	fd_close(&s->proxy_fd);
-	return 0;
 }
 
 /**
@@ -253,33 +292,75 @@ static void server_finish(struct server *s)
 	_exit(0);
 }
 
+/** Wait for something and serve it. @return 0, 1 when the proxy or the service is gone, negative errno. */
+static int server_turn(struct server *s)
+{
+	struct pollfd *waits = s->waits;
+	bool idles = gateway_lacks(s->gateway) && !s->no_more_ready;
+	waits[0] = (struct pollfd){.fd = s->proxy_fd, .events = POLLIN};
+	waits[1] = (struct pollfd){.fd = sample_fd(gateway_samples(s->gateway)), .events = POLLIN};
+	waits[2] = (struct pollfd){.fd = s->service_fd, .events = POLLIN};
+	nfds_t count = 3;
+	for (struct lease *l = s->leases; l != NULL; l = l->next)
+		waits[count++] = (struct pollfd){.fd = l->channel_fd, .events = POLLIN};
+	int ready = poll(waits, count, idles ? 0 : -1);
+	if (ready < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (ready == 0)
+		server_idle(s);
+	if (waits[1].revents != 0)
+		sample_read(gateway_samples(s->gateway), server_take_sample, s);
+	server_serve_leases(s, waits + 3);
+	int r = waits[0].revents == 0 ? 0 : server_serve_proxy(s);
+	if (r > 0 && s->counted) {
+		fd_close(&s->proxy_fd);
+		r = 0;
+	}
+	if (r == 0 && waits[2].revents != 0)
+		r = server_serve_service(s);
+	return r;
+}
+
 static void server_fini(struct server *s)
 {
 	while (s->leases != NULL)
 		server_end_lease(s, s->leases);
+	fd_close(&s->service_fd);
 	fd_close(&s->proxy_fd); /* it learns at once, and ends while we do */
 	nft_close(s->guard);
 	gateway_close(s->gateway);
 }
 
+/** Until the launcher, or the service, is gone. @return 0 or negative errno. */
+static int server_serve(struct server *s, int launcher_fd, struct failure *why)
+{
+	int r = server_await_start(s, launcher_fd, why);
+	if (r < 0)
+		message_send_failed(launcher_fd, why->code, why->text);
+	if (r == 0 && s->is_service)
+		s->service_fd = fd_take(&launcher_fd);
+	else if (r == 0)
+		r = server_new_lease(s, fd_take(&launcher_fd)) == NULL ? -ENOMEM : 0;
+	fd_close(&launcher_fd);
+	while (r == 0 && !s->finished && (s->leases != NULL || s->service_fd >= 0))
+		r = server_turn(s);
+	return r;
+}
+
 int server_run(int launcher_fd, int proxy_fd)
 {
-	struct server s = {.proxy_fd = proxy_fd};
+	struct server *s = calloc(1, sizeof(*s));
 	struct failure why = {0};
-	int r = server_await_start(&s, launcher_fd, &why);
-	if (r < 0)
-		message_send_failed(launcher_fd, why.code, why.text);
-	if (r == 0) {
-		s.leases = lease_new(fd_take(&launcher_fd));
-		r = s.leases == NULL ? -ENOMEM : 0;
-	}
-	fd_close(&launcher_fd);
-	while (r == 0 && s.leases != NULL && !s.finished)
-		r = server_turn(&s);
-	if (s.finished)
-		server_finish(&s);
+	if (s == NULL)
+		return EX_OSERR; /* the channels end with us */
+	s->proxy_fd = proxy_fd;
+	s->service_fd = -1;
+	int r = server_serve(s, launcher_fd, &why);
+	if (s->finished)
+		server_finish(s);
 	if (r < 0 && why.code == 0)
 		log_event(LOG_LEVEL_ERROR, "netd-ends", "error=%s", strerror(-r));
-	server_fini(&s);
+	server_fini(s);
+	free(s);
 	return r < 0 ? EX_SOFTWARE : 0;
 }

@@ -30,6 +30,7 @@ enum source_kind {
 	SOURCE_WATCH,
 	SOURCE_CONTROL,
 	SOURCE_METRICS,
+	SOURCE_SERVE,
 	SOURCE_CLIENTS,
 	SOURCE_COUNT = SOURCE_CLIENTS + ALONE_CLIENTS_MAX
 };
@@ -70,8 +71,10 @@ static void alone_fini(struct alone *a)
 	for (size_t i = 0; i < ALONE_CLIENTS_MAX; i++)
 		fd_close(&a->clients[i].fd);
 	watch_close(&a->watch);
+	serve_close(ptr_take(a->serve));
 	scrape_close(ptr_take(a->scrape));
-	metrics_close(ptr_take(a->metrics));
+	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++)
+		metrics_close(ptr_take(a->metrics[i]));
 	buf_fini(&a->policy.bundle.text);
 	buf_fini(&a->asked.text);
 }
@@ -147,6 +150,7 @@ static void alone_end(struct alone *a, enum alone_exit status)
 static void alone_leave(struct alone *a)
 {
 	const struct message_header leave = {.kind = MESSAGE_PROXY_LEAVE};
+	serve_leave(a->serve);
 	if (!a->is_ready || a->leaving) { /* asked again: at once */
 		alone_end(a, ALONE_EXIT_ENDED);
 		return;
@@ -163,13 +167,16 @@ static void alone_say_ready(struct alone *a)
 {
 	char shown[ADDRESS_TEXT_BYTES];
 	bool six = a->options->address.family == 6;
-	if (a->is_ready || !a->has_ca || !a->has_sandbox)
+	if (a->is_ready || !a->has_ca || (!a->has_sandbox && a->serve == NULL))
 		return;
 	a->is_ready = true;
 	alone_file_begun(a);
 	alone_policy_started(a);
-	(void)printf("ready %s%s%s:%u\n", six ? "[" : "",
-		address_format(&a->options->address, shown), six ? "]" : "", a->port);
+	if (a->serve != NULL)
+		(void)printf("ready %s\n", a->options->socket);
+	else
+		(void)printf("ready %s%s%s:%u\n", six ? "[" : "",
+			address_format(&a->options->address, shown), six ? "]" : "", a->port);
 	(void)fflush(stdout); /* who closed it does not want to know */
 }
 
@@ -186,6 +193,12 @@ static void alone_hear_ca(struct alone *a, const struct message_proxy_ready *m)
 		return;
 	}
 	a->has_ca = true;
+	struct failure why = {0};
+	if (a->serve != NULL && serve_ready(a, m, &why) < 0) {
+		log_event(LOG_LEVEL_ERROR, "failed", "error=\"%s\"", why.text);
+		alone_end(a, ALONE_EXIT_FAILED);
+		return;
+	}
 	alone_say_ready(a);
 }
 
@@ -196,6 +209,7 @@ static void alone_hear_launcher(struct alone *a)
 		struct message_failed failed;
 		struct message_proxy_ready ready;
 		struct message_policy_answer answer;
+		struct message_sandbox_told recorded;
 	} m;
 	int got = channel_receive(a->launcher_fd, &m, sizeof(m), NULL, 0, NULL);
 	if (got == -EAGAIN)
@@ -206,6 +220,8 @@ static void alone_hear_launcher(struct alone *a)
 		return; /* it comes again, when the proxy serves */
 	} else if (got == (int)sizeof(m.answer) && m.header.kind == MESSAGE_POLICY_ANSWER) {
 		alone_loaded(a, &m.answer);
+	} else if (got == (int)sizeof(m.recorded) && m.header.kind == MESSAGE_SANDBOX_RECORDED) {
+		serve_recorded(a->serve, &m.recorded);
 	} else if (got == (int)sizeof(m.header) && m.header.kind == MESSAGE_PROXY_FINISHED) {
 		a->finished = true;
 	} else if (got == (int)sizeof(m.header) && m.header.kind == MESSAGE_SEGMENT_WANTED) {
@@ -221,12 +237,13 @@ static void alone_hear_launcher(struct alone *a)
 	}
 }
 
-/** Only that the sandbox is known, or could not be. */
+/** Of super: that the sandbox is known, or could not be. Of a service's netd: only that it has failed. */
 static void alone_hear_netd(struct alone *a)
 {
 	union {
 		struct message_header header;
 		struct message_failed failed;
+		struct message_sandbox_told refused;
 		struct message_sandbox sandbox;
 	} m;
 	int got = channel_receive(a->netd_fd, &m, sizeof(m), NULL, 0, NULL);
@@ -238,12 +255,22 @@ static void alone_hear_netd(struct alone *a)
 		return;
 	}
 	if (got == (int)sizeof(m.failed) && m.header.kind == MESSAGE_FAILED) {
-		log_event(LOG_LEVEL_ERROR, "failed", "error=\"%.*s\"",
+		log_event(LOG_LEVEL_ERROR, "failed", "error=\"netd: %.*s\"",
 			(int)sizeof(m.failed.text) - 1, m.failed.text);
 		alone_end(a, ALONE_EXIT_FAILED);
 		return;
 	}
+	if (got == (int)sizeof(m.refused) && m.header.kind == MESSAGE_SANDBOX_REFUSED) {
+		log_event(LOG_LEVEL_ERROR, "failed", "error=\"%.*s\"",
+			(int)sizeof(m.refused.text) - 1, m.refused.text);
+		alone_end(a, ALONE_EXIT_FAILED);
+		return;
+	}
 	fd_close(&a->netd_fd);
+	if (a->serve != NULL && !a->ending && !a->leaving) {
+		log_event(LOG_LEVEL_ERROR, "netd-ended", "the gateway is gone");
+		alone_end(a, ALONE_EXIT_FAILED);
+	}
 }
 
 static void alone_hear_signal(struct alone *a)
@@ -286,6 +313,7 @@ static void alone_sources(const struct alone *a, struct pollfd waits[static SOUR
 	fds[SOURCE_WATCH] = a->watch.fd;
 	fds[SOURCE_CONTROL] = a->control_fd;
 	fds[SOURCE_METRICS] = scrape_fd(a->scrape);
+	fds[SOURCE_SERVE] = serve_fd(a->serve);
 	for (size_t i = 0; i < ALONE_CLIENTS_MAX; i++)
 		fds[SOURCE_CLIENTS + i] = a->clients[i].fd;
 	for (size_t i = 0; i < SOURCE_COUNT; i++)
@@ -306,6 +334,8 @@ static void alone_dispatch(struct alone *a, size_t source)
 		alone_accept(a);
 	else if (source == SOURCE_METRICS)
 		alone_turn_metrics(a);
+	else if (source == SOURCE_SERVE)
+		serve_turn(a->serve);
 	else if (source >= SOURCE_CLIENTS)
 		alone_hear_client(a, &a->clients[source - SOURCE_CLIENTS]);
 	else if (watch_drain(&a->watch))

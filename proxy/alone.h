@@ -1,7 +1,8 @@
 /*
  * The proxy alone: an explicit proxy without sandboxes, for a sidecar or a developer's machine. This process plays launcher and
  * netd for an ordinary super: it opens files, listens, hands both over, and stays to hear signals and to load policy anew. It
- * keeps its user's rights and reads no byte of a client; whoever connects belongs to one synthetic sandbox.
+ * keeps its user's rights and reads no byte of a client; whoever connects belongs to one synthetic sandbox. As a service (--serve) there is
+ * a netd between, and sandboxes whose launchers ask for networks: serve.h.
  */
 #ifndef ECLUSA_PROXY_ALONE_H
 #define ECLUSA_PROXY_ALONE_H
@@ -17,6 +18,8 @@ enum alone_exit {
 	ALONE_EXIT_USAGE = 125,
 };
 
+#define ALONE_PROFILES_MAX 64
+
 /** Paths and names as the user gave them; NULL: not given. */
 struct alone_options {
 	char *const *argv; /* as it was called, for the log */
@@ -25,7 +28,12 @@ struct alone_options {
 	bool has_address;
 	bool remote; /* --listen may be reached from other machines */
 	bool watch;
-	const char *policy, *profile; /* profile NULL: the only one there is */
+	bool serve;         /* sandboxes come, and no clients: then there is no address */
+	const char *socket; /* where their launchers ask */
+	unsigned workers, leases, ready;
+	const char *policy, *profile; /* the first of them; NULL: the only one there is */
+	const char *profiles[ALONE_PROFILES_MAX];
+	size_t profile_count;
 	const char *trust[CONFIG_TRUST_MAX];
 	size_t trust_count;
 	const char *ca, *ca_key, *ca_out;

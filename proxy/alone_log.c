@@ -51,13 +51,13 @@ static int log_open_folder(struct alone *a, struct failure *why)
 	return 0;
 }
 
-/** A new sandbox of its own for each life: "alone-" and nine random digits. */
+/** A new sandbox of its own for each life: "alone-" or "serve-", and nine random digits. */
 static void log_name(struct alone *a)
 {
 	char id[SANDBOX_ID_BYTES];
-	(void)sandbox_id_new(id);                                   /* sb-... */
-	(void)snprintf(a->id, sizeof(a->id), "alone-%.9s", id + 3); /* both fit */
-	(void)snprintf(a->own_ring_id, sizeof(a->own_ring_id), "%s.super", a->id);
+	(void)sandbox_id_new(id); /* sb-... */
+	(void)snprintf(a->id, sizeof(a->id), "%s-%.9s", a->options->serve ? "serve" : "alone",
+		id + 3); /* it fits */
 }
 
 int alone_begin_log(struct alone *a, struct failure *why)
@@ -90,15 +90,24 @@ int alone_begin_log(struct alone *a, struct failure *why)
 	return log_put(a, AUDIT_INDEX_OPENED, &start, why);
 }
 
-int alone_open_rings(struct alone *a, int ret_fds[static 2], struct failure *why)
+int alone_open_rings(
+	struct alone *a, int ret_fds[static MESSAGE_WORKERS_MAX + 1], struct failure *why)
 {
-	const char *const ids[] = {a->id, a->own_ring_id};
-	const unsigned slots[] = {a->options->decisions, AUDIT_RING_SLOTS_MIN};
-	for (size_t i = 0; i < array_size(ids); i++) {
-		ret_fds[i] = audit_ring_create(a->audit_folder, ids[i], slots[i], why);
+	unsigned workers = a->options->workers;
+	for (unsigned i = 0; i <= workers; i++) {
+		bool own = i == workers;
+		char *id = a->ring_ids[i];
+		if (own)
+			(void)snprintf(id, sizeof(a->ring_ids[i]), "%s.super", a->id);
+		else if (i == 0)
+			(void)snprintf(id, sizeof(a->ring_ids[i]), "%s", a->id);
+		else
+			(void)snprintf(id, sizeof(a->ring_ids[i]), "%s.%u", a->id, i);
+		ret_fds[i] = audit_ring_create(a->audit_folder, id,
+			own ? AUDIT_RING_SLOTS_MIN : a->options->decisions, why);
 		if (ret_fds[i] < 0)
 			return ret_fds[i];
-		a->has_rings = true;
+		a->rings++;
 	}
 	return 0;
 }
@@ -106,15 +115,14 @@ int alone_open_rings(struct alone *a, int ret_fds[static 2], struct failure *why
 /** What the recorder did not get to. */
 static int log_complete_rings(struct alone *a)
 {
-	const char *const ids[] = {a->id, a->own_ring_id};
 	struct audit_segment *segment;
-	if (!a->has_rings)
+	if (a->rings == 0)
 		return 0;
 	int r = audit_segment_attach(a->segment_fd, NULL, &segment, NULL);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < array_size(ids) && r >= 0; i++)
-		r = audit_ring_complete(a->audit_folder, ids[i], segment);
+	for (unsigned i = 0; i < a->rings && r >= 0; i++)
+		r = audit_ring_complete(a->audit_folder, a->ring_ids[i], segment);
 	audit_segment_free(segment);
 	return r < 0 ? r : 0;
 }
@@ -139,6 +147,7 @@ void alone_end_log(struct alone *a)
 		.end_ms = clock_wall_ms(),
 		.wall_ms = clock_wall_ms() - a->start_ms};
 	int r = log_complete_rings(a);
+	serve_end_log(a->serve);
 	if (r == 0)
 		r = log_put(a, AUDIT_INDEX_CLOSED, &end, &why);
 	if (r == 0)

@@ -8,7 +8,8 @@
 
 #include <stdio.h>
 
-int alone_open_metrics(struct alone *a, int *ret_fd, struct failure *why)
+int alone_open_metrics(
+	struct alone *a, int ret_fds[static MESSAGE_WORKERS_MAX], struct failure *why)
 {
 	if (a->options->metrics == NULL)
 		return 0;
@@ -17,10 +18,13 @@ int alone_open_metrics(struct alone *a, int *ret_fd, struct failure *why)
 		return r;
 	if (scrape_port(a->scrape) != 0)
 		log_event(LOG_LEVEL_INFO, "metrics", "port=%u", scrape_port(a->scrape));
-	*ret_fd = metrics_create();
-	a->metrics = *ret_fd < 0 ? NULL : metrics_open(*ret_fd);
-	return a->metrics == NULL ? failure_errno(why, *ret_fd < 0 ? *ret_fd : -ENOMEM, "metrics")
-				  : 0;
+	for (unsigned i = 0; i < a->options->workers; i++) {
+		ret_fds[i] = metrics_create();
+		a->metrics[i] = ret_fds[i] < 0 ? NULL : metrics_open(ret_fds[i]);
+		if (a->metrics[i] == NULL)
+			return failure_errno(why, ret_fds[i] < 0 ? ret_fds[i] : -ENOMEM, "metrics");
+	}
+	return 0;
 }
 
 /* Errors of all appends are sticky in the buf. */
@@ -34,12 +38,21 @@ static void write_gauge(struct buf *to, const char *name, const char *help, uint
 /** Nothing while it can't be looked at: a gauge that is missing is better than one that lies. */
 static void write_ring(const struct alone *a, struct buf *to)
 {
-	struct audit_ring_gauge ring;
-	if (audit_ring_look(a->audit_folder, a->id, &ring) < 0)
-		return;
+	struct audit_ring_gauge ring = {0}, one;
+	unsigned workers = a->options->workers;
+	for (unsigned i = 0; i < workers; i++) {
+		if (audit_ring_look(a->audit_folder, a->ring_ids[i], &one) < 0)
+			return;
+		ring.waiting_bytes += one.waiting_bytes;
+		ring.open += one.open;
+		ring.slots += one.slots;
+		ring.lost += one.lost;
+		ring.stalled |= one.stalled;
+	}
 	write_gauge(to, "eclusa_proxy_audit_ring_bytes",
 		"Finished events that are not written yet.", ring.waiting_bytes);
-	write_gauge(to, "eclusa_proxy_audit_ring_size_bytes", "Room for them.", AUDIT_RING_BYTES);
+	write_gauge(to, "eclusa_proxy_audit_ring_size_bytes", "Room for them.",
+		workers * AUDIT_RING_BYTES);
 	write_gauge(to, "eclusa_proxy_audit_open_decisions",
 		"Requests and tunnels that were decided and are not over.", ring.open);
 	write_gauge(to, "eclusa_proxy_audit_open_decisions_limit", "Room for them.", ring.slots);
@@ -64,6 +77,15 @@ static void write_policy(const struct alone *a, struct buf *to)
 		p->origin == MESSAGE_POLICY_ABSENT);
 }
 
+/** All workers' counts together. */
+static void write_workers(const struct alone *a, struct buf *to)
+{
+	struct metrics sum = {0};
+	for (unsigned i = 0; i < a->options->workers; i++)
+		metrics_sum(&sum, a->metrics[i]);
+	metrics_write(&sum, to);
+}
+
 static void fill(void *arg, struct buf *to)
 {
 	const struct alone *a = arg;
@@ -74,7 +96,7 @@ static void fill(void *arg, struct buf *to)
 	exposition_family(to, "eclusa_proxy_start_time_seconds", EXPOSITION_GAUGE,
 		"When this proxy started.");
 	exposition_thousandths(to, "eclusa_proxy_start_time_seconds", NULL, a->start_ms);
-	metrics_write(a->metrics, to);
+	write_workers(a, to);
 	write_ring(a, to);
 	write_policy(a, to);
 }

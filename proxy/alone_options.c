@@ -3,9 +3,12 @@
 
 #include "audit/segment.h"
 #include "common/cleanup.h"
+#include "common/privilege.h"
 #include "common/resolver.h"
 #include "common/slice.h"
+#include "ipc/service.h"
 #include "policy/value.h"
+#include "proxy/serve.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -38,6 +41,11 @@ enum option_kind {
 	OPTION_UPSTREAM_PROXY,
 	OPTION_UPSTREAM_PROXY_AUTH,
 	OPTION_UPSTREAM_PROXY_BY_NAME,
+	OPTION_SERVE,
+	OPTION_SOCKET,
+	OPTION_WORKERS,
+	OPTION_LEASES,
+	OPTION_READY,
 };
 
 static const struct option options[] = {
@@ -62,6 +70,11 @@ static const struct option options[] = {
 	{"metrics", required_argument, NULL, OPTION_METRICS},
 	{"remote-clients", no_argument, NULL, OPTION_REMOTE},
 	{"watch", no_argument, NULL, OPTION_WATCH},
+	{"serve", no_argument, NULL, OPTION_SERVE},
+	{"socket", required_argument, NULL, OPTION_SOCKET},
+	{"workers", required_argument, NULL, OPTION_WORKERS},
+	{"leases", required_argument, NULL, OPTION_LEASES},
+	{"ready", required_argument, NULL, OPTION_READY},
 	{0},
 };
 
@@ -100,6 +113,28 @@ static int take_trust(const char *text, struct alone_options *to)
 	if (to->trust_count == array_size(to->trust))
 		return usage("too many --trust: ", text);
 	to->trust[to->trust_count++] = text;
+	return 0;
+}
+
+static int take_profile(const char *text, struct alone_options *to)
+{
+	if (to->profile_count == array_size(to->profiles))
+		return usage("too many --profile: ", text);
+	to->profiles[to->profile_count++] = text;
+	to->profile = to->profiles[0];
+	return 0;
+}
+
+static int take_number(
+	const char *option, const char *text, unsigned least, unsigned most, unsigned *to)
+{
+	char what[64];
+	uint64_t number;
+	(void)snprintf(
+		what, sizeof(what), "%s takes a number from %u to %u, not ", option, least, most);
+	if (slice_decimal(slice_of(text), most, false, &number) < 0 || number < least)
+		return usage(what, text);
+	*to = (unsigned)number;
 	return 0;
 }
 
@@ -144,8 +179,8 @@ static const char **place_of(int option, struct alone_options *to)
 	switch (option) {
 	case OPTION_POLICY:
 		return &to->policy;
-	case OPTION_PROFILE:
-		return &to->profile;
+	case OPTION_SOCKET:
+		return &to->socket;
 	case OPTION_CA:
 		return &to->ca;
 	case OPTION_CA_KEY:
@@ -184,6 +219,16 @@ static int take_option(int option, const char *value, struct alone_options *to)
 	else if (option == OPTION_LISTEN)
 		return to->has_address ? usage("--listen stands twice, with ", value)
 				       : take_listen(value, to);
+	else if (option == OPTION_PROFILE)
+		return take_profile(value, to);
+	else if (option == OPTION_WORKERS)
+		return take_number("--workers", value, 1, MESSAGE_WORKERS_MAX, &to->workers);
+	else if (option == OPTION_LEASES)
+		return take_number("--leases", value, 1, SERVE_LEASES_MAX, &to->leases);
+	else if (option == OPTION_READY)
+		return take_number("--ready", value, 0, SERVE_READY_MAX, &to->ready);
+	else if (option == OPTION_SERVE)
+		to->serve = true;
 	else if (option == OPTION_TRUST)
 		return take_trust(value, to);
 	else if (option == OPTION_DECISIONS)
@@ -203,9 +248,18 @@ static int take_option(int option, const char *value, struct alone_options *to)
 	return 0;
 }
 
+static int check_serve(const struct alone_options *o)
+{
+	if (o->has_address || o->remote)
+		return usage("--listen is for clients without sandboxes, and --serve has none", "");
+	if (!privilege_is_host_root())
+		return usage("--serve needs root: of the host, for namespaces of its own", "");
+	return 0;
+}
+
 static int check(const struct alone_options *o)
 {
-	if (!o->has_address)
+	if (!o->serve && !o->has_address)
 		return usage("--listen is missing", "");
 	if (o->policy == NULL)
 		return usage("--policy is missing", "");
@@ -213,10 +267,14 @@ static int check(const struct alone_options *o)
 		return usage("--ca and --ca-key belong together", "");
 	if (o->ca != NULL && o->ca_out != NULL)
 		return usage("--ca-out is for a CA that the proxy makes, not for --ca", "");
+	if (!o->serve && o->profile_count > 1)
+		return usage("an option stands twice, with ", o->profiles[1]);
 	struct resolver server;
 	if (o->resolver != NULL && resolver_find(o->resolver, &server, 1, NULL) < 0)
 		return usage(
 			"--resolver takes ADDRESS:PORT, such as 127.0.0.1:53, not ", o->resolver);
+	if (o->serve)
+		return check_serve(o);
 	if (!o->remote && !is_loopback(&o->address))
 		return usage(
 			"whoever reaches the address that --listen names could use the proxy; say "
@@ -227,7 +285,10 @@ static int check(const struct alone_options *o)
 
 int alone_parse(int argc, char **argv, struct alone_options *ret)
 {
-	struct alone_options o = {.argv = argv};
+	struct alone_options o = {.argv = argv,
+		.workers = 1,
+		.leases = SERVE_LEASES_DEFAULT,
+		.ready = SERVE_READY_DEFAULT};
 	int option;
 	optind = 1;
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -237,6 +298,8 @@ int alone_parse(int argc, char **argv, struct alone_options *ret)
 	if (optind != argc)
 		return usage("no word is expected: ", argv[optind]);
 	int r = check(&o);
+	if (o.socket == NULL)
+		o.socket = SERVICE_SOCKET;
 	if (o.segment_bytes == 0)
 		o.segment_bytes = SEGMENT_BYTES_DEFAULT;
 	if (o.decisions == 0)

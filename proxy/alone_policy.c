@@ -211,6 +211,8 @@ void alone_load(struct alone *a)
 	/* Also of what does not load: its repair is a change. */
 	if (watch_files(a, buf_slice(&a->asked.text), r == 0))
 		alone_want(a, ALONE_CHANGED);
+	if (r == 0 && a->serve != NULL)
+		r = serve_check(a->serve, &a->asked, &fault);
 	if (r < 0) {
 		refused(a, &fault, wanted);
 		return;
@@ -249,6 +251,7 @@ void alone_loaded(struct alone *a, const struct message_policy_answer *answer)
 	p->since_ms = clock_wall_ms();
 	if (digest_of(buf_slice(&p->bundle.text), p->digest) < 0)
 		p->digest[0] = '\0'; /* the next change counts as one */
+	serve_loaded(a->serve);
 	keep(a);
 	log_event(LOG_LEVEL_INFO, "policy-loaded", "before=%s after=%s", answer->before,
 		answer->after);

@@ -105,6 +105,7 @@ void alone_file_taken(struct alone *a)
 	fd_close(&a->segment_fd);
 	a->segment_fd = fd_take(&a->next_fd);
 	memcpy(a->segment_name, a->next_name, sizeof(a->segment_name));
+	serve_file_taken(a->serve);
 }
 
 void alone_settle_file(struct alone *a)

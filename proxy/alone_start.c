@@ -26,14 +26,15 @@
 /* A CA that is made lives in memory, as long as this process: its certificate's life bounds nothing that the process's does not. */
 #define ALONE_CA_LIFETIME_SECONDS ((uint32_t)3650 * 24 * 3600)
 #define ALONE_BACKLOG             4096
-#define ALONE_FDS_MAX             12
+#define ALONE_FDS_MAX             (12 + 2 * MESSAGE_WORKERS_MAX)
 
 /** What the start message carries. */
 struct start_parts {
 	struct message_proxy_start message;
 	struct upstream_files upstream;
-	int bundle_fd, listener_fd, ca_fd, ca_key_fd, audit_key_fd, metrics_fd, upstream_proxy_fd;
-	int ring_fds[2]; /* the worker's, super's */
+	int bundle_fd, listener_fd, ca_fd, ca_key_fd, audit_key_fd, upstream_proxy_fd;
+	int metrics_fds[MESSAGE_WORKERS_MAX];
+	int ring_fds[MESSAGE_WORKERS_MAX + 1]; /* the workers', super's */
 };
 
 static int start_listen(struct alone *a, struct start_parts *p, struct failure *why)
@@ -128,7 +129,7 @@ static int start_open(struct alone *a, struct start_parts *p, struct failure *wh
 {
 	const struct upstream_options upstream = {
 		a->options->upstream_ca, a->options->hosts, a->options->upstream_proxy};
-	int r = start_listen(a, p, why);
+	int r = a->options->serve ? 0 : start_listen(a, p, why);
 	if (r == 0)
 		r = upstream_check(&upstream, why);
 	if (r == 0)
@@ -142,7 +143,7 @@ static int start_open(struct alone *a, struct start_parts *p, struct failure *wh
 	if (r == 0)
 		r = start_user(a, p, why);
 	if (r == 0)
-		r = alone_open_metrics(a, &p->metrics_fd, why);
+		r = alone_open_metrics(a, p->metrics_fds, why);
 	if (r < 0)
 		return r;
 	struct failure key = {0};
@@ -181,63 +182,81 @@ static int start_super(struct alone *a, struct failure *why)
 		return failure_errno(why, r, "can't make channels");
 	}
 	a->launcher_fd = launcher[0];
-	a->netd_fd = netd[0];
+	if (!a->options->serve)
+		a->netd_fd = fd_take(&netd[0]);
 	/* What a dead super leaves becomes our child, and is reaped. */
 	pid_t pid = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0 ? -1 : fork();
 	if (pid == 0)
 		super_child(launcher[1], netd[1]);
-	r = pid < 0 ? -errno : 0;
+	r = pid < 0 ? failure_errno(why, -errno, "can't start the proxy") : 0;
+	a->super = pid < 0 ? 0 : pid;
 	fd_close(&launcher[1]);
 	fd_close(&netd[1]);
-	if (r < 0)
-		return failure_errno(why, r, "can't start the proxy");
-	a->super = pid;
+	if (r == 0 && a->options->serve)
+		r = serve_open(a, netd[0], why);
+	fd_close(&netd[0]);
+	if (pid < 0)
+		return r;
 	a->super_pidfd = pidfd_open(pid, 0);
 	if (a->super_pidfd < 0 || fcntl(a->launcher_fd, F_SETFL, O_NONBLOCK) < 0 ||
-		fcntl(a->netd_fd, F_SETFL, O_NONBLOCK) < 0)
+		(a->netd_fd >= 0 && fcntl(a->netd_fd, F_SETFL, O_NONBLOCK) < 0))
 		return failure_errno(why, -errno, "can't start the proxy");
-	return 0;
+	return r;
+}
+
+/** Those that are there. */
+static void add_fds(const int *from, size_t number, int *to, size_t *count)
+{
+	for (size_t i = 0; i < number; i++) {
+		if (from[i] >= 0)
+			to[(*count)++] = from[i];
+	}
+}
+
+/** The one sandbox that all clients are of, and where they come in. */
+static int start_sandbox(struct alone *a, const struct start_parts *p)
+{
+	const struct message_listeners listeners = {
+		.header = {.kind = MESSAGE_LISTENERS}, .count = 1, .kinds = 1};
+	struct message_sandbox sandbox = {.header = {.kind = MESSAGE_SANDBOX_ADD}};
+	memcpy(sandbox.sandbox_id, a->id, sizeof(sandbox.sandbox_id));
+	memcpy(sandbox.profile, p->message.profile, sizeof(sandbox.profile));
+	int r = channel_send(a->netd_fd, &listeners, sizeof(listeners), &p->listener_fd, 1);
+	return r == 0 ? channel_send(a->netd_fd, &sandbox, sizeof(sandbox), NULL, 0) : r;
 }
 
 static int start_send(struct alone *a, struct start_parts *p, struct failure *why)
 {
-	int fds[ALONE_FDS_MAX] = {
-		p->bundle_fd, a->segment_fd, p->ring_fds[0], p->upstream.roots_fd};
-	size_t count = 4;
-	const int more[] = {p->upstream.more_roots_fd, p->upstream.hosts_fd, p->ring_fds[1],
-		p->ca_fd, p->ca_key_fd, p->audit_key_fd, p->metrics_fd, p->upstream_proxy_fd};
-	for (size_t i = 0; i < array_size(more); i++) {
-		if (more[i] >= 0)
-			fds[count++] = more[i];
-	}
+	unsigned workers = a->options->workers;
+	int fds[ALONE_FDS_MAX] = {p->bundle_fd, a->segment_fd};
+	size_t count = 2;
+	add_fds(p->ring_fds, workers, fds, &count);
+	fds[count++] = p->upstream.roots_fd;
+	const int more[] = {p->upstream.more_roots_fd, p->upstream.hosts_fd, p->ring_fds[workers],
+		p->ca_fd, p->ca_key_fd, p->audit_key_fd};
+	add_fds(more, array_size(more), fds, &count);
+	add_fds(p->metrics_fds, workers, fds, &count);
+	add_fds(&p->upstream_proxy_fd, 1, fds, &count);
 	struct message_proxy_start *m = &p->message;
 	m->header.kind = MESSAGE_PROXY_START;
-	m->workers = 1; /* a sandbox belongs to one worker */
+	m->workers = workers;
+	m->says_recorded = a->options->serve;
 	m->has_upstream_ca = p->upstream.more_roots_fd >= 0;
 	m->has_hosts = p->upstream.hosts_fd >= 0;
 	m->has_own_ring = 1;
 	m->has_audit_key = p->audit_key_fd >= 0;
-	m->has_metrics = p->metrics_fd >= 0;
+	m->has_metrics = p->metrics_fds[0] >= 0;
 	m->has_upstream_proxy = p->upstream_proxy_fd >= 0;
 	m->policy_origin = a->policy.origin;
 	m->segment_bytes = a->options->segment_bytes;
 	memcpy(m->policy_signer, a->policy.bundle.signer.key_id,
 		sizeof(a->policy.bundle.signer.key_id));
-	struct message_listeners listeners = {
-		.header = {.kind = MESSAGE_LISTENERS}, .count = m->workers, .kinds = 1};
-	struct message_sandbox sandbox = {.header = {.kind = MESSAGE_SANDBOX_ADD}};
 	int r = slice_copy(slice_of(a->policy.source.profile), m->profile, sizeof(m->profile));
-	if (r == 0)
-		r = slice_copy(slice_of(a->policy.source.profile), sandbox.profile,
-			sizeof(sandbox.profile));
 	if (r < 0)
 		return failure_set(why, r, "the profile's name is too long");
-	memcpy(sandbox.sandbox_id, a->id, sizeof(sandbox.sandbox_id));
 	r = channel_send(a->launcher_fd, m, sizeof(*m), fds, count);
-	if (r == 0)
-		r = channel_send(a->netd_fd, &listeners, sizeof(listeners), &p->listener_fd, 1);
-	if (r == 0)
-		r = channel_send(a->netd_fd, &sandbox, sizeof(sandbox), NULL, 0);
+	if (r == 0 && !a->options->serve)
+		r = start_sandbox(a, p);
 	/* EPIPE: it has ended; its last words are read later */
 	return r < 0 && r != -EPIPE ? failure_errno(why, r, "can't speak to the proxy") : 0;
 }
@@ -249,8 +268,11 @@ int alone_start(struct alone *a, struct failure *why)
 		return failure_errno(why, -ENOMEM, "can't start the proxy");
 	p->upstream = UPSTREAM_FILES_NONE;
 	p->bundle_fd = p->listener_fd = p->ca_fd = p->ca_key_fd = p->audit_key_fd = -1;
-	p->metrics_fd = p->upstream_proxy_fd = -1;
-	p->ring_fds[0] = p->ring_fds[1] = -1;
+	p->upstream_proxy_fd = -1;
+	for (size_t i = 0; i <= MESSAGE_WORKERS_MAX; i++)
+		p->ring_fds[i] = -1;
+	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++)
+		p->metrics_fds[i] = -1;
 	int r = start_open(a, p, why);
 	if (r == 0)
 		r = alone_begin_log(a, why);
@@ -261,9 +283,13 @@ int alone_start(struct alone *a, struct failure *why)
 	if (r == 0)
 		r = start_send(a, p, why);
 	int *fds[] = {&p->bundle_fd, &p->listener_fd, &p->ca_fd, &p->ca_key_fd, &p->audit_key_fd,
-		&p->metrics_fd, &p->upstream_proxy_fd, &p->ring_fds[0], &p->ring_fds[1]};
+		&p->upstream_proxy_fd};
 	for (size_t i = 0; i < array_size(fds); i++)
 		fd_close(fds[i]);
+	for (size_t i = 0; i <= MESSAGE_WORKERS_MAX; i++)
+		fd_close(&p->ring_fds[i]);
+	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++)
+		fd_close(&p->metrics_fds[i]);
 	upstream_close(&p->upstream);
 	free(p);
 	return r;

@@ -8,6 +8,7 @@
 #include "proxy/alone.h"
 #include "proxy/metrics.h"
 #include "proxy/reload_source.h"
+#include "proxy/serve.h"
 #include "proxy/watch.h"
 
 #define ALONE_CLIENTS_MAX 8 /* who wait for an answer on the control socket at once */
@@ -45,12 +46,12 @@ struct alone {
 
 	/* the sandbox that all clients are of, and its log */
 	char id[SANDBOX_ID_BYTES];
-	char own_ring_id[SANDBOX_ID_BYTES + 8];
+	char ring_ids[MESSAGE_WORKERS_MAX + 1][SANDBOX_ID_BYTES + 16]; /* the workers', super's */
+	unsigned rings;
 	char segment_name[256];
 	char next_name[256];                   /* of the file that the recorder is to go on in, */
 	int audit_folder, segment_fd, next_fd; /* which it has not said yet; -1: none */
 	uint64_t rotate_ns;                    /* when another file is due */
-	bool has_rings;
 	uint64_t start_ms;
 
 	/* super */
@@ -64,9 +65,11 @@ struct alone {
 	uint64_t leave_by_ns; /* if it is leaving */
 	int status;           /* enum alone_exit */
 
+	struct serve *serve; /* NULL: clients come, and no sandboxes */
+
 	/* metrics */
-	struct scrape *scrape;   /* who asks for them; NULL: nobody may */
-	struct metrics *metrics; /* the worker's */
+	struct scrape *scrape;                        /* who asks for them; NULL: nobody may */
+	struct metrics *metrics[MESSAGE_WORKERS_MAX]; /* the workers' */
 
 	/* policy */
 	struct alone_policy policy;
@@ -84,7 +87,9 @@ int alone_start(struct alone *a, struct failure *why);
 
 /* alone_log.c */
 int alone_begin_log(struct alone *a, struct failure *why);
-int alone_open_rings(struct alone *a, int ret_fds[static 2], struct failure *why);
+/** One a worker, then super's. */
+int alone_open_rings(
+	struct alone *a, int ret_fds[static MESSAGE_WORKERS_MAX + 1], struct failure *why);
 /** After super has ended: what its rings still hold, and the end. */
 void alone_end_log(struct alone *a);
 
@@ -113,8 +118,9 @@ void alone_want(struct alone *a, enum alone_reason reason);
 int alone_load_timeout_ms(const struct alone *a);
 
 /* alone_metrics.c */
-/** Listen where the options say, if they do. *ret_fd: the memory that the worker counts in, the caller's. @return 0 or negative errno. */
-int alone_open_metrics(struct alone *a, int *ret_fd, struct failure *why);
+/** Listen where the options say, if they do. @ret_fds: the memory that each worker counts in, the caller's. @return 0 or negative errno. */
+int alone_open_metrics(
+	struct alone *a, int ret_fds[static MESSAGE_WORKERS_MAX], struct failure *why);
 void alone_turn_metrics(struct alone *a);
 
 /* alone_control.c */

@@ -34,7 +34,6 @@ void crew_init(struct crew *c)
 		.upstream_ca_fd = -1,
 		.guard_fd = -1,
 		.own_ring_fd = -1,
-		.metrics_fd = -1,
 		.ca_fd = -1,
 		.ca_key_fd = -1,
 		.audit_key_fd = -1,
@@ -43,6 +42,7 @@ void crew_init(struct crew *c)
 	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++) {
 		c->ring_fds[i] = -1;
 		c->budget_fds[i] = -1;
+		c->metrics_fds[i] = -1;
 		c->synthetic_fds[i] = -1;
 		c->commit_fds[i] = -1;
 		for (size_t kind = 0; kind < LISTENER_KIND_COUNT; kind++)
@@ -64,13 +64,14 @@ static void member_fini(struct crew_member *m)
 void crew_fini(struct crew *c)
 {
 	int *fds[] = {&c->segment_fd, &c->next_fd, &c->ca_bundle_fd, &c->upstream_ca_fd,
-		&c->guard_fd, &c->own_ring_fd, &c->metrics_fd, &c->ca_fd, &c->ca_key_fd,
-		&c->audit_key_fd, &c->attest_ends[0], &c->attest_ends[1], &c->wake[0], &c->wake[1]};
+		&c->guard_fd, &c->own_ring_fd, &c->ca_fd, &c->ca_key_fd, &c->audit_key_fd,
+		&c->attest_ends[0], &c->attest_ends[1], &c->wake[0], &c->wake[1]};
 	for (size_t i = 0; i < array_size(fds); i++)
 		fd_close(fds[i]);
 	for (size_t i = 0; i < MESSAGE_WORKERS_MAX; i++) {
 		fd_close(&c->ring_fds[i]);
 		fd_close(&c->budget_fds[i]);
+		fd_close(&c->metrics_fds[i]);
 		fd_close(&c->synthetic_fds[i]);
 		fd_close(&c->commit_fds[i]);
 		for (size_t kind = 0; kind < LISTENER_KIND_COUNT; kind++)
@@ -223,7 +224,7 @@ static int worker_child(struct crew *c, unsigned index, int channel_fd)
 		.ring = audit_ring_map(c->ring_fds[index]),
 		.budget = budget_open(c->budget_fds[index]),
 		.synthetic = synthetic_open(c->synthetic_fds[index]),
-		.metrics = metrics_open(c->metrics_fd),
+		.metrics = metrics_open(c->metrics_fds[index]),
 		.policy = ptr_take(c->policy),
 		.policy_origin = c->policy_origin,
 		.start = &c->start,

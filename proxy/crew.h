@@ -47,9 +47,9 @@ struct crew {
 	int synthetic_fds[MESSAGE_WORKERS_MAX]; /* likewise */
 	int own_ring_fd; /* super's, as the rings of workers are; -1: it has nothing to record */
 	struct audit_ring *own_ring;
-	int metrics_fd;                     /* where the worker counts; -1: nobody wants to know */
-	int ca_fd, ca_key_fd, audit_key_fd; /* until the keeper has them; -1: there is none */
-	int attest_ends[2];                 /* the recorder's, the keeper's */
+	int metrics_fds[MESSAGE_WORKERS_MAX]; /* where workers count; -1: nobody wants to know */
+	int ca_fd, ca_key_fd, audit_key_fd;   /* until the keeper has them; -1: there is none */
+	int attest_ends[2];                   /* the recorder's, the keeper's */
 	int listener_fds[LISTENER_KIND_COUNT][MESSAGE_WORKERS_MAX]; /* -1: there is none */
 	int keeper_ends[MESSAGE_WORKERS_MAX][2];                    /* the worker's, the keeper's */
 	int commit_fds[MESSAGE_WORKERS_MAX]; /* by which the recorder wakes workers */

@@ -93,6 +93,10 @@ struct limits {
 	uint32_t pool_fresh_ms;    /* for so long where the request can't be sent again */
 	uint32_t ticket_ms;        /* a host's TLS session may be resumed */
 	uint32_t leave_ms;         /* for what is under way when the proxy alone is asked to end */
+	uint32_t lease_ask_ms;     /* until a launcher that connected to a service has asked */
+	uint32_t lease_made_ms;    /* until a service has made a network */
+	uint32_t lease_record_ms;  /* until a sandbox's last events are in the log */
+	uint32_t lease_tell_ms;    /* until its launcher has told its end, after that */
 	uint32_t linger_ms;        /* until a client that was answered has to be gone */
 	uint32_t questions;        /* for names, of one sandbox in a second */
 	uint32_t question_ms;      /* by TCP, for a whole one, and until the next one has come */

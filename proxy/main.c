@@ -12,9 +12,11 @@
 
 static const char usage[] =
 	"usage: eclusa-proxy --listen ADDRESS:PORT --policy PATH [--profile NAME] [OPTION]...\n"
+	"       eclusa-proxy --serve --policy PATH [--profile NAME]... [OPTION]...\n"
 	"\n"
 	"An explicit HTTP proxy that lets pass what a policy allows, for clients that are in no\n"
-	"sandbox of Eclusa. (Without options it is the proxy of a run, which `eclusa run` starts.)\n"
+	"sandbox of Eclusa; or with --serve the service of `eclusa serve`, whose options\n"
+	"`eclusa serve --help` tells. (Without options it is the proxy of a run.)\n"
 	"\n"
 	"  --listen ADDRESS:PORT    where clients reach it; port 0: any that is free\n"
 	"  --remote-clients         the address may be one that other machines reach\n"
@@ -40,6 +42,9 @@ static const char usage[] =
 	"  --audit-segment-size SIZE, --audit-segment-age TIME\n"
 	"                           begin another file of it then, and on SIGHUP: 64m, 1d\n"
 	"  --audit-decisions NUMBER how many may be on their way at once: 8192\n"
+	"  --serve                  give networks to sandboxes, and listen for no clients\n"
+	"  --socket PATH, --workers N, --leases N, --ready N\n"
+	"                           of --serve\n"
 	"  --help, --version\n"
 	"\n"
 	"Prints `ready ADDRESS:PORT` once it serves. SIGTERM and SIGINT end it in order, a second one\n"

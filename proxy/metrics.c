@@ -61,6 +61,16 @@ void metrics_took(struct metrics *m, enum metrics_time what, uint64_t duration_n
 	metrics_add_to(&h->sum_us, us);
 }
 
+void metrics_sum(struct metrics *to, const struct metrics *from)
+{
+	static_assert(
+		sizeof(struct metrics) % sizeof(uint64_t) == 0, "numbers, one like the other");
+	_Atomic uint64_t *sum = (void *)to;
+	const _Atomic uint64_t *one = (const void *)from;
+	for (size_t i = 0; i < sizeof(*to) / sizeof(*sum); i++)
+		metrics_add_to(&sum[i], load(&one[i]));
+}
+
 /* --- text --- */
 
 /** What a metric of one number is called, or the label it has where others are called the same. */

@@ -79,6 +79,8 @@ static inline void metrics_decided(struct metrics *m, enum reason reason)
 
 void metrics_took(struct metrics *m, enum metrics_time what, uint64_t duration_ns);
 
+/** Add what one worker has counted to memory that is nobody else's. */
+void metrics_sum(struct metrics *to, const struct metrics *from);
 /** All of it in Prometheus' text format; errors are sticky in the buf. */
 void metrics_write(const struct metrics *m, struct buf *to);
 

@@ -10,4 +10,5 @@ proxy_SOURCES += proxy/first_bytes.c proxy/hello.c proxy/lane.c proxy/opening.c 
 proxy_SOURCES += proxy/dns.c proxy/dns_answer.c proxy/dns_message.c proxy/dns_note.c proxy/dns_tcp.c
 proxy_SOURCES += proxy/snapshot.c proxy/prepared.c proxy/reload.c proxy/policy_event.c proxy/renew.c proxy/revoke.c
 proxy_SOURCES += proxy/alone.c proxy/alone_control.c proxy/alone_log.c proxy/alone_metrics.c proxy/alone_options.c proxy/alone_policy.c proxy/alone_rotate.c proxy/alone_start.c
+proxy_SOURCES += proxy/serve.c proxy/serve_event.c proxy/serve_lease.c proxy/serve_log.c proxy/serve_start.c
 proxy_SOURCES += proxy/last_good.c proxy/reload_source.c proxy/watch.c

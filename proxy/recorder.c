@@ -198,6 +198,17 @@ static void recorder_answer(struct recorder *r, const struct recorder_message *a
 		r->ended = true; /* super is gone */
 }
 
+/** All that workers have said by now is in the log. */
+static void recorder_settle(struct recorder *r, const struct recorder_message *asked)
+{
+	struct recorder_message settled = {.kind = RECORDER_SETTLED};
+	int drained = recorder_drain(r, false);
+	settled.result = drained < 0 ? drained : 0;
+	memcpy(settled.sandbox_id, asked->sandbox_id, sizeof(settled.sandbox_id));
+	if (channel_send(r->context->channel_fd, &settled, sizeof(settled), NULL, 0) < 0)
+		r->ended = true; /* super is gone */
+}
+
 static void recorder_hear(struct recorder *r)
 {
 	struct recorder_message asked;
@@ -212,6 +223,8 @@ static void recorder_hear(struct recorder *r)
 	}
 	if (asked.kind == RECORDER_ORPHAN && asked.ring < r->context->ring_count) {
 		recorder_answer(r, &asked, recorder_drain_ring(r, asked.ring, true));
+	} else if (asked.kind == RECORDER_SETTLE) {
+		recorder_settle(r, &asked);
 	} else if (asked.kind == RECORDER_FINISH) {
 		int drained = recorder_drain(r, true);
 		spool_finish(&r->spool);

@@ -17,15 +17,18 @@ enum recorder_kind {
 	RECORDER_DONE,    /* recorder -> super: that is done; for FINISH the recorder then ends */
 	RECORDER_SEGMENT, /* super -> recorder, with a file: go on there */
 	RECORDER_TAKEN,   /* recorder -> super: its first line is written */
+	RECORDER_SETTLE,  /* super -> recorder: write what all rings hold, then say that it is */
+	RECORDER_SETTLED, /* recorder -> super: it is in the log, or could not be written */
 	RECORDER_WANTED,  /* recorder -> super: the file has its size, another one is due */
 };
 
 struct recorder_message {
 	uint32_t kind;
-	uint32_t ring;                  /* of ORPHAN, and of DONE after it */
-	uint32_t finish;                /* DONE after FINISH */
-	int32_t result;                 /* of DONE: 0 or negative errno */
-	struct message_segment segment; /* of SEGMENT */
+	uint32_t ring;                     /* of ORPHAN, and of DONE after it */
+	uint32_t finish;                   /* DONE after FINISH */
+	int32_t result;                    /* of DONE and SETTLED: 0 or negative errno */
+	char sandbox_id[SANDBOX_ID_BYTES]; /* of SETTLE and SETTLED: the same */
+	struct message_segment segment;    /* of SEGMENT */
 };
 
 struct recorder_context {

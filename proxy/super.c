@@ -184,14 +184,51 @@ static void super_start_worker(struct super *s, unsigned index)
 
 /* --- netd --- */
 
+/** netd ends the lease of the one that is named. */
+static void super_refuse_sandbox(
+	struct super *s, const char *sandbox_id, int code, const char *text)
+{
+	struct message_sandbox_told told = {
+		.header = {.kind = MESSAGE_SANDBOX_REFUSED}, .code = code};
+	memcpy(told.sandbox_id, sandbox_id, sizeof(told.sandbox_id));
+	(void)snprintf(told.text, sizeof(told.text), "%s", text);
+	(void)channel_send(s->netd_fd, &told, sizeof(told), NULL,
+		0); /* its end, if that is why, is an event of its own */
+}
+
 static void super_add_sandbox(struct super *s, const struct message_sandbox *sandbox)
 {
 	int error = 0;
 	struct roster_entry *entry = roster_add(&s->roster, sandbox, s->crew.workers, &error);
 	if (entry == NULL)
-		message_send_failed(s->netd_fd, error, "proxy: can't serve another sandbox");
+		super_refuse_sandbox(
+			s, sandbox->sandbox_id, error, "proxy: can't serve another sandbox");
 	else
 		super_ask_worker(s, entry);
+}
+
+/** Nothing of a sandbox goes on, and all of it is in the log, or is not (negative errno). */
+static void super_say_recorded(struct super *s, const char *sandbox_id, int code)
+{
+	struct message_sandbox_told told = {
+		.header = {.kind = MESSAGE_SANDBOX_RECORDED}, .code = code};
+	if (s->crew.start.says_recorded == 0)
+		return;
+	memcpy(told.sandbox_id, sandbox_id, sizeof(told.sandbox_id));
+	(void)channel_send(s->launcher_fd, &told, sizeof(told), NULL,
+		0); /* its end, if that is why, is an event of its own */
+}
+
+/** Its worker has cut its flows: what it has to say of them is in its ring, and goes into the log before anybody is told. */
+static void super_sandbox_removed(struct super *s, const struct message_sandbox *sandbox)
+{
+	struct recorder_message settle = {.kind = RECORDER_SETTLE};
+	memcpy(settle.sandbox_id, sandbox->sandbox_id, sizeof(settle.sandbox_id));
+	if (s->crew.start.says_recorded == 0)
+		return;
+	if (s->crew.recorder.channel_fd < 0 ||
+		channel_send(s->crew.recorder.channel_fd, &settle, sizeof(settle), NULL, 0) < 0)
+		super_say_recorded(s, sandbox->sandbox_id, -EPIPE);
 }
 
 static void super_remove_sandbox(struct super *s, const struct message_sandbox *sandbox)
@@ -376,8 +413,8 @@ static void super_worker_failed(struct super *s, unsigned index, const struct me
 	if (s->crew.worker[index].state == MEMBER_STARTING) {
 		super_fail(s, &why);
 	} else if (entry != NULL) {
+		super_refuse_sandbox(s, entry->sandbox.sandbox_id, why.code, why.text);
 		roster_remove(&s->roster, entry);
-		message_send_failed(s->netd_fd, why.code, why.text);
 	}
 }
 
@@ -405,6 +442,9 @@ static bool super_hear_worker(struct super *s, unsigned index)
 	} else if (m.header.kind == MESSAGE_SANDBOX_ADDED) {
 		bool whole = got == (int)sizeof(m.sandbox) && sandbox_well_formed(&m.sandbox);
 		super_sandbox_added(s, index, whole ? &m.sandbox : NULL);
+	} else if (m.header.kind == MESSAGE_SANDBOX_REMOVED) {
+		if (got == (int)sizeof(m.sandbox) && sandbox_well_formed(&m.sandbox))
+			super_sandbox_removed(s, &m.sandbox);
 	} else if (m.header.kind == MESSAGE_FAILED && got == (int)sizeof(m.failed)) {
 		super_worker_failed(s, index, &m.failed);
 	} else if (m.header.kind == MESSAGE_POLICY_PREPARED && got == (int)sizeof(m.policy)) {
@@ -528,7 +568,9 @@ static void super_hear_recorder(struct super *s)
 		crew_kill(&s->crew.recorder);
 		return;
 	}
-	if (m.kind == RECORDER_DONE)
+	if (m.kind == RECORDER_SETTLED)
+		super_say_recorded(s, m.sandbox_id, m.result);
+	else if (m.kind == RECORDER_DONE)
 		super_ring_completed(s, &m);
 	else if (m.kind == RECORDER_TAKEN)
 		super_segment_taken(s);

@@ -79,8 +79,8 @@ static int place_descriptors(int *fds, struct crew *crew, struct failure *why)
 	}
 	if (crew->start.has_audit_key != 0)
 		crew->audit_key_fd = fd_take(&fds[at++]);
-	if (crew->start.has_metrics != 0)
-		crew->metrics_fd = fd_take(&fds[at++]);
+	for (unsigned i = 0; crew->start.has_metrics != 0 && i < crew->workers; i++)
+		crew->metrics_fds[i] = fd_take(&fds[at++]);
 	auto_fd proxy = crew->start.has_upstream_proxy != 0 ? fd_take(&fds[at++]) : -1;
 	crew->start.profile[sizeof(crew->start.profile) - 1] = '\0';
 	crew->start.policy_signer[sizeof(crew->start.policy_signer) - 1] = '\0';
@@ -111,11 +111,10 @@ int super_take_start(int launcher_fd, struct crew *crew, struct failure *why)
 	size_t wanted = FIXED_FDS + start->workers + (start->has_upstream_ca != 0) +
 		(start->has_hosts != 0) + (start->has_own_ring != 0) +
 		2 * (size_t)(start->has_ca != 0) + (start->has_audit_key != 0) +
-		(start->has_metrics != 0) + (start->has_upstream_proxy != 0);
+		(start->has_metrics != 0 ? start->workers : 0) + (start->has_upstream_proxy != 0);
 	if (got != (int)sizeof(*start) || start->header.kind != MESSAGE_PROXY_START ||
 		start->workers == 0 || start->workers > MESSAGE_WORKERS_MAX ||
-		start->resolver_count > MESSAGE_RESOLVERS_MAX || count != wanted ||
-		(start->has_metrics != 0 && start->workers != 1)) {
+		start->resolver_count > MESSAGE_RESOLVERS_MAX || count != wanted) {
 		close_all(fds, count);
 		return failure_set(why, -EPROTO, "proxy: malformed start message");
 	}

@@ -82,6 +82,17 @@ static void sandbox_add(struct worker *w, struct message_sandbox *message)
 			-r);
 }
 
+/** Nothing of it is left, and what there was to say is in the ring. */
+static void sandbox_remove(struct worker *w, struct message_sandbox *message)
+{
+	sandbox_forget(w, ident_remove(&w->ident, &message->address));
+	message->header.kind = MESSAGE_SANDBOX_REMOVED;
+	int r = channel_send(w->context->channel_fd, message, sizeof(*message), NULL, 0);
+	if (r < 0)
+		log_event(LOG_LEVEL_ERROR, "super-channel", "worker=%u error=%d", w->context->index,
+			-r);
+}
+
 void worker_stop(struct worker *w)
 {
 	w->stopping = true;
@@ -124,7 +135,7 @@ static void message_handle(struct worker *w, union super_message *m, int len, in
 	if (m->header.kind == MESSAGE_SANDBOX_ADD && sandbox)
 		sandbox_add(w, &m->sandbox);
 	else if (m->header.kind == MESSAGE_SANDBOX_REMOVE && sandbox)
-		sandbox_forget(w, ident_remove(&w->ident, &m->sandbox.address));
+		sandbox_remove(w, &m->sandbox);
 	else if (m->header.kind >= MESSAGE_POLICY_PREPARE && policy)
 		renew_step(w, &m->policy, fd);
 	else if (m->header.kind == MESSAGE_PROXY_SERVE && !w->leaving)

@@ -15,7 +15,8 @@
 #include "common/upstream.h"
 #include "ipc/channel.h"
 #include "policy/policy.h"
-#include "sandbox-launcher/program.h"
+#include "sandbox-launcher/leased.h"
+#include "ipc/program.h"
 #include "common/uids.h"
 
 #include <fcntl.h>
@@ -50,11 +51,12 @@ struct network {
 	char ring_id[MESSAGE_NAME_BYTES];
 	bool started; /* both were told what to do */
 	bool has_ring;
-	bool has_guard;      /* netd has loaded the dial guard */
-	bool retired;        /* both have said all that they had to say */
-	bool dismissed;      /* netd was told to quit */
-	int segment_fd;      /* borrowed */
-	int audit_folder_fd; /* borrowed */
+	bool has_guard;        /* netd has loaded the dial guard */
+	bool retired;          /* both have said all that they had to say */
+	bool dismissed;        /* netd was told to quit */
+	int segment_fd;        /* borrowed */
+	int audit_folder_fd;   /* borrowed */
+	struct leased *leased; /* a service's network, and none of the programs; NULL: none */
 };
 
 /** What the start messages need, gathered while the programs start. */
@@ -278,6 +280,24 @@ static int network_send_proxy(struct network *n, const struct network_options *o
 	return r < 0 && r != -EPIPE ? failure_errno(why, r, "can't speak to eclusa-proxy") : 0;
 }
 
+int network_lease_from(struct leased *leased, struct network **ret, struct failure *why)
+{
+	struct network *n = calloc(1, sizeof(*n));
+	if (n == NULL)
+		return failure_errno(why, -ENOMEM, "network");
+	n->netd = PROGRAM_NONE;
+	n->proxy = PROGRAM_NONE;
+	n->proxy_uid_lock = n->namespace_fd = -1;
+	n->leased = leased;
+	*ret = n;
+	return 0;
+}
+
+struct leased *network_leased(const struct network *n)
+{
+	return n == NULL ? NULL : n->leased;
+}
+
 int network_begin(struct network **ret, struct failure *why)
 {
 	struct network *n = calloc(1, sizeof(*n));
@@ -467,6 +487,8 @@ static int network_await_both(
 	struct network *n, enum network_answer wanted, uint64_t deadline_ns, struct failure *why)
 {
 	bool last_words = false;
+	if (n->leased != NULL)
+		return 0; /* it was waited for when it was asked for */
 	for (;;) {
 		int r = network_judge(n, wanted, why);
 		if (r != 0)
@@ -500,21 +522,30 @@ int network_wait(struct network *n, uint64_t deadline_ns, struct failure *why)
 
 int network_namespace_fd(const struct network *n)
 {
-	return n->namespace_fd;
+	return n->leased != NULL ? leased_namespace_fd(n->leased) : n->namespace_fd;
 }
 
 const struct message_lease_granted *network_lease(const struct network *n)
 {
-	return &n->granted;
+	return n->leased != NULL ? &leased_granted(n->leased)->lease : &n->granted;
 }
 
 struct slice network_ca_pem(const struct network *n)
 {
+	if (n->leased != NULL) {
+		const struct service_granted *g = leased_granted(n->leased);
+		return (struct slice){g->ca_pem, g->ca_len};
+	}
 	return (struct slice){n->ready.ca_pem, n->ready.ca_len};
 }
 
 void network_poll(const struct network *n, struct pollfd ret[static NETWORK_POLL_COUNT])
 {
+	if (n->leased != NULL) {
+		ret[0] = (struct pollfd){.fd = leased_fd(n->leased), .events = POLLIN};
+		ret[1] = (struct pollfd){.fd = -1};
+		return;
+	}
 	/* pidfds, not channels: a channel's end may outlive its program in a child of it */
 	ret[0] = (struct pollfd){.fd = n->netd.pidfd, .events = POLLIN};
 	ret[1] = (struct pollfd){.fd = n->proxy.pidfd, .events = POLLIN};
@@ -618,6 +649,9 @@ int network_finish(struct network *n, struct message_counters_read *ret_counters
 	uint64_t deadline_ns = clock_monotonic_ns() + NETWORK_FINISH_NS;
 	union network_message m;
 	struct message_counters_read counters = {.header = {.kind = MESSAGE_COUNTERS_READ}};
+	if (n->leased != NULL)
+		return leased_finish(
+			n->leased, deadline_ns, ret_counters != NULL ? ret_counters : &counters);
 	if (!n->started)
 		return -EPIPE;
 	/* both are asked before either answers */
@@ -644,6 +678,11 @@ void network_free(struct network *n)
 {
 	if (n == NULL)
 		return;
+	if (n->leased != NULL) {
+		leased_free(n->leased);
+		free(n);
+		return;
+	}
 	(void)network_end_programs(n, 0);
 	(void)network_complete_ring(n); /* what is left, the next start completes */
 	program_fini(&n->netd);

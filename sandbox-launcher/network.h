@@ -41,6 +41,11 @@ int network_start(struct network *n, const struct network_options *options, stru
  * program may start in it.
  */
 int network_wait_place(struct network *n, uint64_t deadline_ns, struct failure *why);
+struct leased;
+/** A network that a service gave: @leased is owned from now on. All that follows means it; nothing is started. */
+int network_lease_from(struct leased *leased, struct network **ret, struct failure *why);
+/** Borrowed; NULL: it is no service's. NULL is accepted. */
+struct leased *network_leased(const struct network *n);
 /** Wait for lease and proxy, likewise. */
 int network_wait(struct network *n, uint64_t deadline_ns, struct failure *why);
 

@@ -68,7 +68,7 @@ static int read_policy(struct plan *p, struct failure *why)
 static int plan_policy(struct plan *p, struct result *result, struct failure *why)
 {
 	const struct spec *spec = p->spec;
-	if (!spec_has_network(spec))
+	if (!spec_has_network(spec) || spec->service != NULL)
 		return 0;
 	buf_init(&p->bundle, POLICY_BUNDLE_BYTES_MAX);
 	int r = read_policy(p, why);
@@ -107,6 +107,10 @@ int plan_make(struct plan *p, const struct spec *spec, struct result *result, st
 	trust_files_init(&p->trust);
 	cgroup_init(&p->cgroup);
 	p->root = userns_is_initial_root();
+	p->more_roots = spec->upstream_ca;
+	if (spec->service != NULL && !p->root)
+		return failure_set(why, -EPERM,
+			"--service: only root may use a service; with --policy a run has a proxy of its own");
 	int r = plan_layers(p, why);
 	if (r == 0)
 		r = upstream_check(&(struct upstream_options){spec->upstream_ca, spec->hosts,
@@ -153,8 +157,8 @@ static int plan_files(struct plan *p, struct failure *why)
 	int r = p->view.rootfs < 0 ? view_add_host(&p->view, why) : view_add_rootfs(&p->view, why);
 	if (r == 0)
 		r = machine_add(&p->view, p->spec, why);
-	if (r == 0 && p->profile != NULL)
-		r = trust_files_begin(&p->trust, p->spec->upstream_ca, why);
+	if (r == 0 && spec_has_network(p->spec))
+		r = trust_files_begin(&p->trust, p->more_roots, why);
 	for (size_t i = 0; i < p->spec->tmpfs.count && r == 0; i++)
 		r = plan_tmpfs(p, p->spec->tmpfs.items[i], why);
 	for (size_t i = 0; i < p->input_count && r == 0; i++)

@@ -29,7 +29,8 @@ struct plan {
 	struct buf bundle; /* policy text */
 	struct policy_signer signer;
 	struct policy *policy;
-	const struct profile *profile; /* borrowed from policy; NULL = no network */
+	const struct profile *profile; /* borrowed from policy; NULL = no network, or a service's */
+	const char *more_roots;        /* file of roots that clients inside trust, too; borrowed */
 	struct view view;
 	struct trust_files trust; /* unfinished: the run's own authority is not known yet */
 	int out;                  /* detached tmpfs of /out */

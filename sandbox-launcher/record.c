@@ -14,6 +14,8 @@
 
 #define PASSWD_BYTES_MAX ((size_t)1 << 20)
 #define USER_NAME_BYTES  64
+#define RECORD_LEASED_NS                                                                           \
+	(20 * NS_PER_SEC) /* for a service to record the end, and to give its lines */
 
 enum {
 	ACTIVITY_LAUNCH = 1,
@@ -144,40 +146,63 @@ static void user_name(uint32_t uid, char to[static USER_NAME_BYTES])
 	buf_fini(&users);
 }
 
+/** sandbox.start, and what it points to. */
+struct record_beginning {
+	struct audit_event event;
+	char uid[UUID_TEXT_BYTES], name[USER_NAME_BYTES];
+	struct audit_file files[AUDIT_FILES_MAX];
+};
+
+static void describe_start(
+	struct record *r, const struct plan *p, const char *id, struct record_beginning *to)
+{
+	struct audit_event *event = &to->event;
+	*event = event_of_run(p, id, uuid_new(to->uid));
+	r->start_ms = clock_wall_ms();
+	event->class = AUDIT_PROCESS;
+	event->activity = ACTIVITY_LAUNCH;
+	event->reason = REASON_SANDBOX_START;
+	event->start_ms = event->end_ms = r->start_ms;
+	event->argv = p->spec->argv.items;
+	event->policy_signer = p->signer.key_id;
+	event->has_user = caller_uid(p, &event->user_uid) == 0;
+	if (event->has_user) {
+		user_name(event->user_uid, to->name);
+		event->user_name = to->name;
+	}
+	event->files = to->files;
+	event->file_count = p->input_count;
+	for (size_t i = 0; i < p->input_count && i < array_size(to->files); i++) {
+		const struct input *in = &p->inputs[i];
+		bool regular = S_ISREG(in->st.st_mode);
+		to->files[i] = (struct audit_file){
+			.name = in->name, .size = regular ? (uint64_t)in->st.st_size : UINT64_MAX};
+	}
+}
+
 int record_start(struct record *r, const struct plan *p, const char *id, struct failure *why)
 {
 	int e = record_open(r, p, id, why);
 	if (e < 0)
 		return e;
-	char uid[UUID_TEXT_BYTES], name[USER_NAME_BYTES];
-	struct audit_file files[AUDIT_FILES_MAX];
-	struct audit_event event = event_of_run(p, id, uuid_new(uid));
+	struct record_beginning start;
 	struct chain index;
 	e = audit_index_head(r->folder, &index);
 	if (e < 0)
 		return failure_errno(why, e, "the audit folder's index can't be read");
-	event.index = &index;
-	r->start_ms = clock_wall_ms();
-	event.class = AUDIT_PROCESS;
-	event.activity = ACTIVITY_LAUNCH;
-	event.reason = REASON_SANDBOX_START;
-	event.start_ms = event.end_ms = r->start_ms;
-	event.argv = p->spec->argv.items;
-	event.policy_signer = p->signer.key_id;
-	event.has_user = caller_uid(p, &event.user_uid) == 0;
-	if (event.has_user) {
-		user_name(event.user_uid, name);
-		event.user_name = name;
-	}
-	event.files = files;
-	event.file_count = p->input_count;
-	for (size_t i = 0; i < p->input_count && i < array_size(files); i++) {
-		const struct input *in = &p->inputs[i];
-		bool regular = S_ISREG(in->st.st_mode);
-		files[i] = (struct audit_file){
-			.name = in->name, .size = regular ? (uint64_t)in->st.st_size : UINT64_MAX};
-	}
-	return record_events(r, AUDIT_INDEX_OPENED, &event, 1, false, why);
+	describe_start(r, p, id, &start);
+	start.event.index = &index;
+	return record_events(r, AUDIT_INDEX_OPENED, &start.event, 1, false, why);
+}
+
+int record_lease(struct record *r, const struct plan *p, struct leased **ret, struct failure *why)
+{
+	struct record_beginning start;
+	describe_start(r, p, "", &start);
+	int e = leased_open(p->spec->service, p->spec->profile, &start.event, ret, why);
+	if (e == 0)
+		r->leased = *ret;
+	return e;
 }
 
 static const struct {
@@ -351,6 +376,13 @@ int record_finish(struct record *r, const struct plan *p, const struct result *r
 		add_packets(end, r, p, result, counters);
 	add_violations(end, r, p, result);
 	add_exit(end, r, p, result);
+	if (r->leased != NULL) {
+		int lines = leased_record(r->leased, end->events, end->count,
+			clock_monotonic_ns() + RECORD_LEASED_NS, &r->segment);
+		return lines < 0
+			? failure_errno(why, lines, "the service has not recorded all of it")
+			: 0;
+	}
 	int e = record_events(
 		r, AUDIT_INDEX_CLOSED, end->events, end->count, p->profile != NULL, why);
 	if (e == 0)

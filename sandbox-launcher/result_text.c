@@ -70,9 +70,11 @@ bool result_rule_file(const struct result *r, const struct spec *spec, const str
 {
 	struct slice file = slice_of(spec->policy == NULL ? "" : spec->policy);
 	const char *colon = d->rule_place == NULL ? NULL : strrchr(d->rule_place, ':');
-	if (spec->policy == NULL)
+	if (spec->policy == NULL && spec->service == NULL)
 		return false;
-	if (r->policy_folder && colon != NULL)
+	if (spec->service != NULL)
+		file = SLICE("the service's policy");
+	if ((r->policy_folder || spec->service != NULL) && colon != NULL)
 		file = (struct slice){d->rule_place, (size_t)(colon - d->rule_place)};
 	(void)slice_escape(file, ret_file, capacity);
 	return true;

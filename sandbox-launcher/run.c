@@ -30,7 +30,8 @@ struct run {
 	struct result *result;
 	struct plan plan;
 	struct record record;
-	bool recorded; /* sandbox.start is in the log, so sandbox.exit must come */
+	char roots[32]; /* path of the roots that a service's proxy trusts */
+	bool recorded;  /* sandbox.start is in the log, so sandbox.exit must come */
 	struct network *network;
 	char **env;
 	struct launched launched;
@@ -54,7 +55,7 @@ int sandbox_enter(struct failure *why)
 static int start_network(struct run *run, struct failure *why)
 {
 	if (run->plan.profile == NULL)
-		return 0;
+		return 0; /* none, or a service gave it */
 	const struct network_options options = {
 		.sandbox_id = run->result->id,
 		.profile = profile_name(run->plan.profile),
@@ -98,6 +99,15 @@ static int finish_view(struct run *run, struct failure *why)
 	return r < 0 ? r : trust_places_add(&run->plan.view, &run->plan.trust, why);
 }
 
+/* Of the rules in force; NULL: there is no network. */
+static const char *policy_digest(const struct run *run)
+{
+	const struct leased *leased = network_leased(run->network);
+	if (leased != NULL)
+		return leased_granted(leased)->policy;
+	return run->plan.profile == NULL ? NULL : profile_digest(run->plan.profile);
+}
+
 /* What of the receipt is known before the sandbox exists. */
 static int begin_receipt(struct run *run, struct failure *why)
 {
@@ -106,8 +116,7 @@ static int begin_receipt(struct run *run, struct failure *why)
 	receipt->rung = cgroup_rung(&run->plan.cgroup, run->plan.root);
 	if (!run->spec->json)
 		return 0; /* nobody will see it */
-	int r = receipt_programs(receipt, &run->plan.filter,
-		run->plan.profile == NULL ? NULL : profile_digest(run->plan.profile));
+	int r = receipt_programs(receipt, &run->plan.filter, policy_digest(run));
 	return r < 0 ? failure_errno(why, r, "can't hash the filter") : 0;
 }
 
@@ -162,6 +171,31 @@ static int record_run(struct run *run, struct failure *why)
 	return 0;
 }
 
+/* A service records the start, gives the sandbox its name and the network, and has the log. */
+static int lease_network(struct run *run, struct failure *why)
+{
+	struct leased *leased = NULL;
+	int r = record_lease(&run->record, &run->plan, &leased, why);
+	if (r == 0)
+		r = network_lease_from(leased, &run->network, why);
+	if (r < 0) {
+		run->record.leased = NULL;
+		leased_free(leased);
+		return r;
+	}
+	const struct service_granted *granted = leased_granted(leased);
+	run->recorded = true;
+	memcpy(run->result->id, granted->sandbox_id, sizeof(run->result->id));
+	run->result->profile = strdup(granted->profile); /* only for people, and likewise: */
+	run->result->audit_path = granted->log[0] == '\0' ? NULL : strdup(granted->log);
+	if (leased_roots_fd(leased) >= 0) {
+		(void)snprintf(run->roots, sizeof(run->roots), "/proc/self/fd/%d",
+			leased_roots_fd(leased));
+		run->plan.more_roots = run->roots;
+	}
+	return 0;
+}
+
 static int start_telling(struct run *run, struct failure *why)
 {
 	int segment = run->network == NULL ? -1 : run->record.segment;
@@ -197,21 +231,24 @@ static void end_telling(struct run *run)
  */
 static int run_start(struct run *run, struct failure *why)
 {
-	int r = spec_has_network(run->spec) ? network_begin(&run->network, why) : 0;
+	bool own = spec_has_network(run->spec) && run->spec->service == NULL;
+	int r = own ? network_begin(&run->network, why) : 0;
 	if (r == 0)
 		r = plan_make(&run->plan, run->spec, run->result, why);
 	if (r < 0)
 		return r;
 	run->result->root = run->plan.root;
-	run->result->has_network = run->plan.profile != NULL;
+	run->result->has_network = spec_has_network(run->spec);
 	struct stat st;
 	run->result->policy_folder = run->spec->policy != NULL &&
 		stat(run->spec->policy, &st) == 0 && S_ISDIR(st.st_mode);
-	if (run->result->has_network)
+	if (run->plan.profile != NULL)
 		run->result->profile =
 			strdup(profile_name(run->plan.profile)); /* only for people */
 	fault_point("launch-planned");
-	if (run->result->has_network)
+	if (run->spec->service != NULL)
+		r = lease_network(run, why);
+	else if (run->result->has_network)
 		r = record_run(run, why);
 	if (r < 0)
 		return r;
@@ -227,7 +264,7 @@ static int run_start(struct run *run, struct failure *why)
 		r = start_program(run, why);
 	if (r == 0 && run->network != NULL)
 		r = network_wait(run->network, clock_monotonic_ns() + NETWORK_START_NS, why);
-	if (!run->recorded) {
+	if (!run->recorded && run->spec->service == NULL) {
 		struct failure later = {0}; /* a failure before is what is told */
 		int e = record_run(run, r < 0 ? &later : why);
 		r = r < 0 ? r : e;
@@ -348,8 +385,14 @@ static void run_end(struct run *run)
 		collect(run);
 	judge_output(run);
 	finish_network(run, &counters);
-	finish_telling(run);
+	bool leased = network_leased(run->network) != NULL;
+	if (!leased)
+		finish_telling(run);
 	finish_record(run, &counters);
+	if (leased) { /* its lines of the log come at its end */
+		run->lines.segment = run->record.segment;
+		finish_telling(run);
+	}
 	bool never_ran = run->seen.reported && run->seen.report.kind == INIT_REPORT_EXEC_FAILED;
 	hint_run(&run->plan, never_ran ? run->seen.report.value : 0, run->result);
 }

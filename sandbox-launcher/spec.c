@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "ipc/service.h"
 #include "sandbox-launcher/layer.h"
 
 #include <assert.h>
@@ -20,6 +21,7 @@ enum {
 	OPTION_POLICY,
 	OPTION_PROFILE,
 	OPTION_TRUST,
+	OPTION_SERVICE,
 	OPTION_MEMORY,
 	OPTION_CPUS,
 	OPTION_PIDS,
@@ -63,9 +65,11 @@ static const struct spec_option OPTIONS[] = {
 		"allow what RULE says, as after `allow` in a policy"},
 	[OPTION_POLICY] = {"policy", 0, SPEC_VALUE, "PATH", "policy file, or folder of *.allow"},
 	[OPTION_PROFILE] = {"profile", 0, SPEC_VALUE, "NAME",
-		"profile of the policy; may be left out if there is one"},
+		"profile of the policy or service; may be left out if there is one"},
 	[OPTION_TRUST] = {"trust", 0, SPEC_LIST, "KEY",
 		"refuse a policy that the owner of KEY did not sign"},
+	[OPTION_SERVICE] = {"service", 0, SPEC_OPTIONAL, "[=SOCKET]",
+		"take the network from `eclusa serve`, at " SERVICE_SOCKET},
 	[OPTION_MEMORY] = {"memory", 0, SPEC_VALUE, "SIZE", "memory limit (512M)"},
 	[OPTION_CPUS] = {"cpus", 0, SPEC_VALUE, "N", "processors (1)"},
 	[OPTION_PIDS] = {"pids-limit", 0, SPEC_VALUE, "N", "processes and threads (64)"},
@@ -139,7 +143,7 @@ void spec_fini(struct spec *s)
 	list_fini(&s->trust);
 	char **const texts[] = {&s->out, &s->rootfs, &s->policy, &s->profile, &s->audit_dir,
 		&s->upstream_ca, &s->resolver, &s->hosts, &s->require, &s->stdin_text,
-		&s->upstream_proxy, &s->upstream_proxy_auth};
+		&s->upstream_proxy, &s->upstream_proxy_auth, &s->service};
 	for (size_t i = 0; i < array_size(texts); i++) {
 		free(*texts[i]);
 		*texts[i] = NULL;
@@ -426,7 +430,8 @@ int spec_set(
 	struct spec *s, const struct spec_option *option, const char *value, struct failure *why)
 {
 	size_t index = (size_t)(option - OPTIONS);
-	if (option->kind == SPEC_VALUE && (s->given >> index & 1) != 0)
+	if ((option->kind == SPEC_VALUE || option->kind == SPEC_OPTIONAL) &&
+		(s->given >> index & 1) != 0)
 		return failure_set(why, -EINVAL, "--%s is given twice", option->name);
 	s->given |= UINT64_C(1) << index;
 	switch (index) {
@@ -450,6 +455,8 @@ int spec_set(
 		return list_add(&s->trust, value, SPEC_ITEMS_MAX, "keys (--trust)", why);
 	case OPTION_POLICY:
 		return set_text(&s->policy, value, option, why);
+	case OPTION_SERVICE:
+		return set_text(&s->service, value == NULL ? SERVICE_SOCKET : value, option, why);
 	case OPTION_PROFILE:
 		return set_text(&s->profile, value, option, why);
 	case OPTION_MEMORY:
@@ -549,6 +556,22 @@ int spec_input(const char *text, char **ret_source, char ret_name[static SPEC_NA
 	return 0;
 }
 
+/* What the service decides can't be said beside it: it would be another policy, or log, than the caller believes. */
+static int check_service(const struct spec *s, struct failure *why)
+{
+	static const unsigned theirs[] = {OPTION_POLICY, OPTION_ALLOW, OPTION_TRUST,
+		OPTION_AUDIT_DIR, OPTION_UPSTREAM_CA, OPTION_UPSTREAM_PROXY,
+		OPTION_UPSTREAM_PROXY_AUTH, OPTION_UPSTREAM_PROXY_BY_NAME, OPTION_RESOLVER,
+		OPTION_HOSTS};
+	for (size_t i = 0; i < array_size(theirs); i++) {
+		if ((s->given >> theirs[i] & 1) != 0)
+			return failure_set(why, -EINVAL,
+				"--service and --%s can't be given together: the service decides that",
+				OPTIONS[theirs[i]].name);
+	}
+	return 0;
+}
+
 int spec_check(struct spec *s, struct failure *why)
 {
 	if (s->argv.count == 0)
@@ -561,8 +584,10 @@ int spec_check(struct spec *s, struct failure *why)
 			"--allow and --policy can't be given together: write the rule into the policy");
 	if (s->trust.count > 0 && s->policy == NULL)
 		return failure_set(why, -EINVAL, "--trust needs --policy");
-	if (s->profile != NULL && s->policy == NULL)
-		return failure_set(why, -EINVAL, "--profile needs --policy");
+	if (s->profile != NULL && s->policy == NULL && s->service == NULL)
+		return failure_set(why, -EINVAL, "--profile needs --policy or --service");
+	if (s->service != NULL && check_service(s, why) < 0)
+		return -EINVAL;
 	if (s->overwrite && s->out == NULL)
 		return failure_set(why, -EINVAL, "--overwrite needs --out");
 	if (s->out == NULL && (s->out_file_bytes != UINT64_MAX || s->out_files != SPEC_OUT_FILES))

@@ -44,6 +44,7 @@ struct spec {
 	size_t stdin_len;
 	char *out, *rootfs, *policy, *profile, *audit_dir, *upstream_ca, *resolver, *hosts,
 		*require;
+	char *service; /* socket of a service that gives the network; NULL: the run has its own */
 	char *upstream_proxy, *upstream_proxy_auth;
 	bool upstream_proxy_by_name;
 	uint64_t memory_bytes, output_limit_bytes, out_limit_bytes;
@@ -60,7 +61,12 @@ struct spec {
 	uint64_t given;    /* bit per option of spec_options() */
 };
 
-enum spec_kind { SPEC_FLAG, SPEC_VALUE, SPEC_LIST };
+enum spec_kind {
+	SPEC_FLAG,
+	SPEC_VALUE,
+	SPEC_OPTIONAL, /* a value only behind '=' */
+	SPEC_LIST
+};
 
 /** One option. As a key of --spec it is spelled with '_' for '-'. */
 struct spec_option {
@@ -82,7 +88,7 @@ const struct spec_option *spec_options(size_t *ret_count);
 const struct spec_option *spec_option_named(struct slice name);
 const struct spec_option *spec_option_lettered(char letter);
 
-/** Set one option from text; flags take NULL. A value can be set once. @return 0 or -EINVAL with a line in @why. */
+/** Set one option from text; flags take NULL, what is optional may. A value can be set once. @return 0 or -EINVAL with a line in @why. */
 int spec_set(
 	struct spec *s, const struct spec_option *option, const char *value, struct failure *why);
 /** Append one word of the program's command line. */
@@ -92,7 +98,7 @@ int spec_check(struct spec *s, struct failure *why);
 /** Whether a network is asked for. */
 static inline bool spec_has_network(const struct spec *s)
 {
-	return s->allow.count > 0 || s->policy != NULL;
+	return s->allow.count > 0 || s->policy != NULL || s->service != NULL;
 }
 
 /** Split "SRC[:NAME]" (the last colon counts). @ret_name: one component, not "." or "..". */

@@ -112,6 +112,10 @@ static int read_option(
 			return failure_set(
 				why, -EINVAL, "--spec: %s: true or false is needed", o->name);
 		return json_is_true(value) ? spec_set(s, o, NULL, why) : 0;
+	case SPEC_OPTIONAL:
+		if (json_is_boolean(value))
+			return json_is_true(value) ? spec_set(s, o, NULL, why) : 0;
+		return read_scalar(s, o, value, why);
 	case SPEC_VALUE:
 		return read_scalar(s, o, value, why);
 	case SPEC_LIST:

@@ -26,9 +26,25 @@ _eclusa_run() { # current word, previous word
 		return
 		;;
 	esac
-	mapfile -t COMPREPLY < <(compgen -W '--in --rootfs --bind --tmpfs --out --overwrite --env --allow --policy --profile --trust --memory --cpus
+	mapfile -t COMPREPLY < <(compgen -W '--in --rootfs --bind --tmpfs --out --overwrite --env --allow --policy --profile --trust --service --memory --cpus
 		--pids-limit --timeout --cpu-time --io-rate --output-limit --out-limit --out-file-limit --out-files --require --interactive --json --stream --quiet
 		--audit-dir --upstream-ca --upstream-proxy --upstream-proxy-auth --upstream-proxy-by-name --resolver --hosts --proxy-env --spec --help --version --' -- "$1")
+}
+
+_eclusa_serve() { # current word, previous word
+	case $2 in
+	--policy | --socket | --trust | --state-dir | --ca | --ca-key | --ca-out | --upstream-ca | --upstream-proxy-auth | --hosts | --audit-dir)
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$1")
+		return
+		;;
+	--profile | --resolver | --upstream-proxy | --workers | --leases | --ready | --metrics | --audit-decisions | --audit-segment-size | --audit-segment-age)
+		return
+		;;
+	esac
+	mapfile -t COMPREPLY < <(compgen -W '--policy --profile --socket --workers --leases --ready --trust --watch --state-dir --ca --ca-key --ca-out
+		--upstream-ca --upstream-proxy --upstream-proxy-auth --upstream-proxy-by-name --hosts --resolver --audit-dir --metrics
+		--audit-segment-size --audit-segment-age --audit-decisions --help' -- "$1")
 }
 
 _eclusa_policy() { # current word, previous word, tool
@@ -146,7 +162,7 @@ _eclusa() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} index
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		mapfile -t COMPREPLY < <(compgen -W 'run policy audit env top doctor --help --version' -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W 'run serve policy audit env top doctor --help --version' -- "$current")
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -163,6 +179,7 @@ _eclusa() {
 		done
 		_eclusa_run "$current" "$previous"
 		;;
+	serve) _eclusa_serve "$current" "$previous" ;;
 	policy)
 		if [ "$COMP_CWORD" -eq 2 ]; then
 			mapfile -t COMPREPLY < <(compgen -W 'lint test explain show diff suggest replay fmt sign verify import reload --help' -- "$current")

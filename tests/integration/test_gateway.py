@@ -19,7 +19,7 @@ import pytest
 from lab.eclusa import USER_UID
 from lab.events import wait_until
 from lab.namespaces import Namespace
-from lab.netd import (LEASE_GRANTED, LEASE_PLACED, NETD, WATCHDOG_S, Netd, captured_entry, check, kind_of, libc, opened_entry,
+from lab.netd import (LEASE_GRANTED, LEASE_PLACED, NETD, SANDBOX_REFUSED, WATCHDOG_S, Netd, captured_entry, check, kind_of, libc, opened_entry,
                       receive)
 
 FAULTS = ["netd-started", "netd-guard", "netd-gateway", "netd-rules", "netd-listeners", "netd-namespace",
@@ -614,7 +614,8 @@ def test_a_connection_has_one_lease(netd, sandbox):
 def test_a_proxy_that_cannot_serve_the_sandbox_is_quoted(netd):
     netd.ask_lease()
     assert netd.proxy.recv(4096)[:4] == struct.pack("=I", 8)  # SANDBOX_ADD
-    netd.proxy.send(struct.pack("=IIiI1024s", 1, 0, -28, 0, b"proxy: can't serve another sandbox"))
+    netd.proxy.send(struct.pack("=II16si1024s", SANDBOX_REFUSED, 0, b"sb-0000000009", -28, b"another one"))  # which nobody waits for
+    netd.proxy.send(struct.pack("=II16si1024s", SANDBOX_REFUSED, 0, b"sb-0000000001", -28, b"proxy: can't serve another sandbox"))
     assert netd.failure() == "proxy: can't serve another sandbox"
     assert netd.process.wait(WATCHDOG_S) == 0
 

@@ -26,7 +26,7 @@ RESTARTED = ("worker", "recorder", "keeper-signed")
 # Points after which the run is over: nothing of it can go wrong any more.
 OVER = ("netd-finishing",)
 # Points that only a service passes.
-SERVICE = ("super-policy", "super-segment")
+SERVICE = ("super-policy", "super-segment", "serve-")
 
 # What the sandbox does for as long as it may: what is allowed, and what is not, by every way there is.
 PAYLOAD = """

@@ -171,7 +171,7 @@ def test_the_index_of_decisions_is_complete():
 
 
 @pytest.mark.parametrize("command, known", [("run", {"--allow", "--in", "--out", "--timeout"}), ("policy", {"--strict", "--sarif", "--at"}),
-                                            ("audit", {"--pub", "--from", "--key"}), ("env", {"--ca", "--dotenv"})])
+                                            ("audit", {"--pub", "--from", "--key"}), ("serve", {"--policy", "--leases", "--ca-key"}), ("env", {"--ca", "--dotenv"})])
 def test_every_option_is_in_the_manual_and_the_completion(command, known):
     shown = run(f"{BUILD}/eclusa", command, "--help")
     assert shown.returncode == 0

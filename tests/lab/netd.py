@@ -18,6 +18,7 @@ NETD = os.path.join(os.path.dirname(program()), "eclusa-netd")
 (FAILED, NETD_START, LEASE, LEASE_GRANTED, COUNTERS, COUNTERS_READ, LISTENERS, SANDBOX_ADD,
  SANDBOX_ADDED, SANDBOX_REMOVE) = range(1, 11)
 LEASE_PLACED = 27
+SANDBOX_REFUSED = 30
 CLASSES = ["private", "link-local", "metadata", "special", "public", "service-port", "udp", "connections", "questions"]
 OPENED_MAX = 256
 CAPTURED_MAX = 256
@@ -112,7 +113,7 @@ class Netd:
         body = struct.pack("=IIIIII", NETD_START, 0, workers, guard_uid or 0, int(guard_uid is not None),
                            len(opened))
         ranges = b"".join(captured)
-        self.launcher.send(body + entries.ljust(24 * OPENED_MAX, b"\0") + struct.pack("=II", len(captured), 0)
+        self.launcher.send(body + entries.ljust(24 * OPENED_MAX, b"\0") + struct.pack("=IIII", len(captured), 0, 0, 0)
                            + ranges.ljust(18 * CAPTURED_MAX, b"\0"))
 
     def accept_listeners(self):

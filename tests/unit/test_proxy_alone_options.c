@@ -71,6 +71,14 @@ static const struct {
 	{{"--listen", "127.0.0.1:1", NEEDED, "--nonsense"}, -EINVAL, 0},
 	{{"--listen", "127.0.0.1:1", NEEDED, "--watch=yes"}, -EINVAL, 0},
 	{{"--listen", "127.0.0.1:1", NEEDED, "--state-dir"}, -EINVAL, 0},
+	{{"--listen", "127.0.0.1:1", NEEDED, "--profile", "q"}, -EINVAL, 0},
+	{{"--serve", "--listen", "127.0.0.1:1", NEEDED}, -EINVAL, 0},
+	{{"--serve", "--policy", "p"}, -EINVAL, 0},
+	{{"--serve", NEEDED, "--workers", "0"}, -EINVAL, 0},
+	{{"--serve", NEEDED, "--workers", "9"}, -EINVAL, 0},
+	{{"--serve", NEEDED, "--leases", "4097"}, -EINVAL, 0},
+	{{"--serve", NEEDED, "--ready", "65"}, -EINVAL, 0},
+	{{"--serve", NEEDED, "--ready", "none"}, -EINVAL, 0},
 };
 
 static void every_case(void **state)
@@ -100,11 +108,31 @@ static void values_go_where_they_belong(void **state)
 	assert_null(o.audit_dir);
 }
 
+/** A service has several profiles, and a socket that need not be named. */
+static void what_a_service_is_told(void **state)
+{
+	(void)state;
+	const char *const words[] = {"--serve", NEEDED, "--profile", "q", "--workers", "8",
+		"--leases", "4096", "--ready", "0", NULL};
+	struct alone_options o;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(parse(words, &o), 0);
+	assert_int_equal(o.profile_count, 2);
+	assert_string_equal(o.profile, "p");
+	assert_string_equal(o.profiles[1], "q");
+	assert_string_equal(o.socket, "/run/eclusa/serve");
+	assert_int_equal(o.workers, 8);
+	assert_int_equal(o.leases, 4096);
+	assert_int_equal(o.ready, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_case),
 		cmocka_unit_test(values_go_where_they_belong),
+		cmocka_unit_test(what_a_service_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

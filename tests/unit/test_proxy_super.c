@@ -148,6 +148,12 @@ int worker_run(const struct worker_context *c)
 			(void)channel_send(c->channel_fd, &m.header, sizeof(m.header), NULL, 0);
 			return 0;
 		}
+		if (m.header.kind == MESSAGE_SANDBOX_REMOVE) {
+			put_event(c, true, "removed.test");
+			m.header.kind = MESSAGE_SANDBOX_REMOVED;
+			(void)channel_send(c->channel_fd, &m, sizeof(m), NULL, 0);
+			continue;
+		}
 		if (m.header.kind != MESSAGE_SANDBOX_ADD)
 			continue;
 		if (!serve(c, m.sandbox_id, &refusal))
@@ -168,7 +174,7 @@ struct rig {
 	int folder_fd, segment_fd;
 	int launcher, netd; /* our ends */
 	pid_t super;
-	bool in_namespace;
+	bool in_namespace, says_recorded;
 	unsigned workers;
 	struct message_proxy_ready ready;
 };
@@ -199,6 +205,7 @@ static void send_start(struct rig *rig, const char *rule)
 {
 	struct message_proxy_start start = {.header = {.kind = MESSAGE_PROXY_START},
 		.workers = rig->workers,
+		.says_recorded = rig->says_recorded,
 		.uid = rig->in_namespace ? 0 : PROXY_UID};
 	struct failure why = {0};
 	struct buf bundle = {0};
@@ -257,8 +264,10 @@ static void rig_open(struct rig *rig, bool in_namespace, unsigned workers)
 {
 	struct failure why = {0};
 	int launcher[2], netd[2];
-	*rig = (struct rig){
-		.in_namespace = in_namespace, .workers = workers, .disk_bytes = rig->disk_bytes};
+	*rig = (struct rig){.in_namespace = in_namespace,
+		.workers = workers,
+		.says_recorded = rig->says_recorded,
+		.disk_bytes = rig->disk_bytes};
 	(void)snprintf(rig->folder, sizeof(rig->folder), "/tmp/eclusa-super-XXXXXX");
 	assert_non_null(mkdtemp(rig->folder));
 	if (rig->disk_bytes != 0)
@@ -341,11 +350,11 @@ static void expect_added(struct rig *rig, const char *id)
 {
 	union {
 		struct message_sandbox sandbox;
-		struct message_failed failed;
+		struct message_sandbox_told refused;
 	} m;
 	int got = hear(rig->netd, &m, sizeof(m));
-	if (got == sizeof(m.failed))
-		print_message("a worker can: %s\n", m.failed.text);
+	if (got == sizeof(m.refused))
+		print_message("a worker can: %s\n", m.refused.text);
 	assert_int_equal(got, sizeof(m.sandbox));
 	assert_int_equal(m.sandbox.header.kind, MESSAGE_SANDBOX_ADDED);
 	assert_string_equal(m.sandbox.sandbox_id, id);
@@ -597,7 +606,7 @@ static bool has_room(struct rig *rig, uint8_t octet)
 	union {
 		struct message_header header;
 		struct message_sandbox sandbox;
-		struct message_failed failed;
+		struct message_sandbox_told refused;
 	} m;
 	add(rig, "sb-room", octet);
 	assert_true(hear(rig->netd, &m, sizeof(m)) > 0);
@@ -629,6 +638,42 @@ static void a_full_disk_denies_until_there_is_room_again(void **state)
 	while (!has_room(&rig, 3))
 		assert_true(clock_monotonic_ns() < end);
 	assert_true(segment_has(&rig, "logged.test"));
+	finish(&rig);
+	rig_close(&rig);
+}
+
+/** Who asked for it is told of a sandbox's end, and everything is in the log by then. */
+static void says_when_a_sandbox_is_recorded(void **state)
+{
+	(void)state;
+	struct rig rig = {.says_recorded = true};
+	struct message_sandbox_told told;
+	rig_start(&rig, false, 2);
+	add(&rig, "sb-a", 3);
+	expect_added(&rig, "sb-a");
+	drop(&rig, "sb-a", 3);
+	assert_int_equal(hear(rig.launcher, &told, sizeof(told)), sizeof(told));
+	assert_int_equal(told.header.kind, MESSAGE_SANDBOX_RECORDED);
+	assert_string_equal(told.sandbox_id, "sb-a");
+	assert_int_equal(told.code, 0);
+	assert_true(segment_has(&rig, "removed.test"));
+	finish(&rig);
+	rig_close(&rig);
+}
+
+/** A refusal names the sandbox: others may wait as well. */
+static void names_the_sandbox_that_it_refuses(void **state)
+{
+	(void)state;
+	struct rig rig = {0};
+	struct message_sandbox_told told;
+	rig_start(&rig, false, 1);
+	add(&rig, "sb-a", 3);
+	add(&rig, "sb-a", 5); /* there is one of that name */
+	assert_int_equal(hear(rig.netd, &told, sizeof(told)), sizeof(told));
+	assert_int_equal(told.header.kind, MESSAGE_SANDBOX_REFUSED);
+	assert_string_equal(told.sandbox_id, "sb-a");
+	assert_int_equal(told.code, -EEXIST);
 	finish(&rig);
 	rig_close(&rig);
 }
@@ -708,6 +753,8 @@ int main(void)
 		cmocka_unit_test(members_have_nothing_that_they_do_not_need),
 		cmocka_unit_test(survives_the_recorder),
 		cmocka_unit_test(a_full_disk_denies_until_there_is_room_again),
+		cmocka_unit_test(says_when_a_sandbox_is_recorded),
+		cmocka_unit_test(names_the_sandbox_that_it_refuses),
 		cmocka_unit_test(ends_with_the_keeper),
 		cmocka_unit_test(ends_with_either_channel),
 		cmocka_unit_test(nothing_survives_a_killed_supervisor),

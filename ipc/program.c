@@ -2,7 +2,7 @@
  * See program.h. posix_spawn() shares our memory until exec, so a large launcher costs nothing
  * here.
  */
-#include "sandbox-launcher/program.h"
+#include "ipc/program.h"
 
 #include "common/cleanup.h"
 #include "common/clock.h"

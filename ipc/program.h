@@ -3,8 +3,8 @@
  * channels and nothing else, waited for through a pidfd. It leads a process group of its own, which
  * ends with it.
  */
-#ifndef ECLUSA_SANDBOX_LAUNCHER_PROGRAM_H
-#define ECLUSA_SANDBOX_LAUNCHER_PROGRAM_H
+#ifndef ECLUSA_IPC_PROGRAM_H
+#define ECLUSA_IPC_PROGRAM_H
 
 #include <stdbool.h>
 #include "common/failure.h"
