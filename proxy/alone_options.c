@@ -120,6 +120,8 @@ static int take_profile(const char *text, struct alone_options *to)
 {
 	if (to->profile_count == array_size(to->profiles))
 		return usage("too many --profile: ", text);
+	if (text[0] == '\0')
+		return usage("an option has an empty value", "");
 	to->profiles[to->profile_count++] = text;
 	to->profile = to->profiles[0];
 	return 0;

@@ -8,8 +8,8 @@
 #include "sandbox-launcher/plan.h"
 
 struct record {
-	int folder;                /* -1 = not open */
-	int segment;               /* -1 = not open; of a service's sandbox, after its end: its lines alone */
+	int folder;  /* -1 = not open */
+	int segment; /* -1 = not open; of a service's sandbox, after its end: its lines alone */
 	struct audit_segment *log; /* attached to it by record_start() */
 	struct leased *leased;     /* whose service has the log, borrowed; NULL: it is our own */
 	uint64_t start_ms;
