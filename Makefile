@@ -81,8 +81,11 @@ link = @[ "$(V)" = 1 ] || echo "  LINK    $@"; mkdir -p $(@D); \
 $(BUILD)/eclusa $(BUILD)/eclusa-netd $(BUILD)/eclusa-proxy: \
 	PKG_LIBS := -l:libpsl.a -l:libidn2.a -l:libunistring.a -l:libyaml.a $(PKG_LIBS)
 # Likewise 0.35 and 0.25 ms. Not OpenSSL and c-ares: they read what strangers send, so that a distribution's mend must reach them
+# Not with sanitizers, which are linked without --as-needed: a library that is there twice has its state twice.
+ifneq ($(SAN),1)
 $(BUILD)/eclusa-netd: PKG_LIBS := -l:libnftnl.a -l:libnl-route-3.a -l:libnl-3.a $(PKG_LIBS)
 $(BUILD)/eclusa-proxy: PKG_LIBS := -l:libuv_a.a -l:libseccomp.a -l:libjansson.a $(PKG_LIBS)
+endif
 # SHA-256 alone, linked statically: the shared libcrypto costs every start 0.7 ms of relocations
 $(BUILD)/eclusa: PKG_LIBS := -l:libcrypto.a $(PKG_LIBS)
 $(BUILD)/eclusa: $(call objs,cli/main.c) $(call lib,cli) $(call lib,report) $(call lib,sandbox-launcher) \
