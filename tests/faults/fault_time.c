@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -140,9 +141,11 @@ static int burn(uint64_t number)
  */
 static int burn_and_wait(uint64_t number)
 {
-	static char much[64 << 20];
+	const size_t much = (size_t)64 << 20;
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;
 	char byte;
-	memset(much, 'x', sizeof(much));
+	if (mmap(NULL, much, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
+		return FAULT_FAILED;
 	(void)burn(number);
 	if (fault_write(STDOUT_FILENO, "ready\n", 6) < 0)
 		return FAULT_FAILED;
