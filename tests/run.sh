@@ -38,7 +38,7 @@ build() { # name, make arguments: builds, and counts as a test
 # counts its missing tests, at least one, as failed.
 run_unit() { # program log
 	local status=0
-	CMOCKA_MESSAGE_OUTPUT=TAP timeout -k 5 300 "$1" >"$2" 2>&1 </dev/null || status=$?
+	CMOCKA_MESSAGE_OUTPUT=TAP timeout -k 5 600 "$1" >"$2" 2>&1 </dev/null || status=$?
 	awk -v status="$status" '
 		/^1\.\.[0-9]+$/ { plan = substr($0, 4) + 0 }
 		/^(not )?ok [0-9]+/ {
@@ -58,7 +58,7 @@ run_replay() { # program log
 	local name=${1##*/replay_fuzz_} good=1
 	{
 		mapfile -d '' files < <(find "tests/fuzz/corpus/$name" -type f -print0)
-		[ ${#files[@]} -gt 0 ] && timeout -k 5 300 "$1" "${files[@]}" || good=0
+		[ ${#files[@]} -gt 0 ] && timeout -k 5 600 "$1" "${files[@]}" || good=0
 	} >"$2" 2>&1 </dev/null
 	echo "$good $((1 - good)) 0" >"$2.counts"
 }
