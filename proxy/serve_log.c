@@ -51,7 +51,7 @@ static void files_sweep(struct serve *s)
 		free(f);
 	}
 	unsigned more = s->files > SERVE_FILES_MAX ? s->files - SERVE_FILES_MAX : 0;
-	for (struct serve_file *f = s->first; more > 0; f = f->next, more--)
+	for (struct serve_file *f = s->first; f != NULL && more > 0; f = f->next, more--)
 		fd_close(&f->fd);
 }
 

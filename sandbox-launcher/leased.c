@@ -106,7 +106,7 @@ static int leased_ask(
 	struct leased *l, const char *profile, const struct audit_event *start, struct failure *why)
 {
 	struct service_lease ask = {.header = {.kind = SERVICE_LEASE}};
-	union leased_answer m;
+	union leased_answer m = {.header = {0}};
 	int fds[2] = {-1, -1};
 	size_t count = 0;
 	if (slice_copy(slice_of(profile == NULL ? "" : profile), ask.profile, sizeof(ask.profile)) <
@@ -187,7 +187,7 @@ static int ask_bare(struct leased *l, uint32_t kind)
 int leased_finish(
 	struct leased *l, uint64_t deadline_ns, struct message_counters_read *ret_counters)
 {
-	union leased_answer m;
+	union leased_answer m = {.header = {0}};
 	fd_close(&l->namespace_fd); /* the sandbox is gone; the network goes with it */
 	int r = ask_bare(l, MESSAGE_COUNTERS);
 	if (r == 0)
@@ -204,7 +204,7 @@ int leased_record(struct leased *l, const struct audit_event *events, size_t cou
 	uint64_t deadline_ns, int *ret_lines_fd)
 {
 	auto_free struct service_event *event = malloc(sizeof(*event));
-	union leased_answer m;
+	union leased_answer m = {.header = {0}};
 	auto_fd fd = -1;
 	size_t fds = 0;
 	int r = event == NULL ? -ENOMEM : 0;

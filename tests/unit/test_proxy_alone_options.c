@@ -73,7 +73,7 @@ static const struct {
 	{{"--listen", "127.0.0.1:1", NEEDED, "--state-dir"}, -EINVAL, 0},
 	{{"--listen", "127.0.0.1:1", NEEDED, "--profile", "q"}, -EINVAL, 0},
 	{{"--serve", "--listen", "127.0.0.1:1", NEEDED}, -EINVAL, 0},
-	{{"--serve", "--policy", "p"}, -EINVAL, 0},
+	{{"--serve", "--profile", "p"}, -EINVAL, 0},
 	{{"--serve", NEEDED, "--workers", "0"}, -EINVAL, 0},
 	{{"--serve", NEEDED, "--workers", "9"}, -EINVAL, 0},
 	{{"--serve", NEEDED, "--leases", "4097"}, -EINVAL, 0},
