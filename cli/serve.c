@@ -14,8 +14,8 @@
 static const char usage[] =
 	"usage: eclusa serve --policy PATH [--profile NAME]... [OPTION]...\n"
 	"\n"
-	"Gives networks to sandboxes that `eclusa run --service` starts, by one gateway and one proxy\n"
-	"that stay. Needs root.\n"
+	"Gives networks to sandboxes of `eclusa run` that ask for it, by one gateway and one proxy that\n"
+	"stay. Needs root.\n"
 	"\n"
 	"  --policy PATH            a file of rules, or a folder whose *.allow are taken together\n"
 	"  --profile NAME           a profile that runs may ask for; again and again. May be left out\n"
