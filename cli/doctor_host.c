@@ -43,8 +43,12 @@ void doctor_files(struct doctor_finding *f)
 	if (doctor_enter(f) < 0)
 		return;
 	view_init(&v);
-	if (view_add_host(&v, &why) < 0)
-		doctor_fail(f, why.code == -EPERM ? DOCTOR_CAPABILITIES : NULL, "%s", why.text);
+	int r = view_add_host(&v, &why);
+	auto_fd out = r < 0 ? -1 : view_tmpfs(1 << 20, 1, 0755, 0, 0);
+	if (r == 0 && out < 0)
+		r = failure_errno(&why, out, "can't make /out");
+	if (r < 0)
+		doctor_fail(f, r == -EPERM ? DOCTOR_CAPABILITIES : NULL, "%s", why.text);
 	else
 		doctor_ok(f, "%zu files and folders of the host can be shown", v.count);
 	view_fini(&v);
