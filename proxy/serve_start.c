@@ -7,10 +7,10 @@
 #include "common/cleanup.h"
 #include "common/resolver.h"
 #include "ipc/channel.h"
+#include "ipc/openings.h"
 #include "proxy/reload_source.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdio.h>
 
 const char *serve_profile(const struct serve *s, size_t index)
@@ -21,41 +21,6 @@ const char *serve_profile(const struct serve *s, size_t index)
 	return index < o->profile_count ? o->profiles[index] : NULL;
 }
 
-/** Prefixes and ports that policy opens, and those that it captures. */
-struct openings {
-	struct message_netd_start *to;
-	bool too_many;
-};
-
-static void add_opened(struct openings *o, const struct message_opened *entry)
-{
-	if (o->to->opened_count < MESSAGE_OPENED_MAX)
-		o->to->opened[o->to->opened_count++] = *entry;
-	else
-		o->too_many = true;
-}
-
-static void visit_opened(
-	const struct cidr *prefix, uint16_t port_first, uint16_t port_last, void *arg)
-{
-	const struct message_opened entry = {.prefix = *prefix,
-		.protocol = IPPROTO_TCP,
-		.port_first = port_first,
-		.port_last = port_last};
-	add_opened(arg, &entry);
-}
-
-static void visit_captured(const struct cidr *prefix, void *arg)
-{
-	struct openings *o = arg;
-	if (prefix->base.family != 4)
-		return; /* a sandbox has no IPv6 */
-	if (o->to->captured_count < MESSAGE_CAPTURED_MAX)
-		o->to->captured[o->to->captured_count++] = *prefix;
-	else
-		o->too_many = true;
-}
-
 /** All that the profiles of the service ask for; -E2BIG. */
 static int openings_of(const struct serve *s, const struct policy *policy,
 	struct message_netd_start *to, struct failure *why)
@@ -63,14 +28,14 @@ static int openings_of(const struct serve *s, const struct policy *policy,
 	struct openings o = {.to = to};
 	const struct profile *profile;
 	const char *name;
-	policy_opened(policy, visit_opened, &o);
+	policy_opened(policy, openings_open, &o);
 	for (size_t i = 0; (name = serve_profile(s, i)) != NULL; i++) {
 		int r = policy_profile(policy, name, &profile, why);
 		if (r < 0)
 			return r;
-		policy_asked_by_address(profile, visit_captured, &o);
+		policy_asked_by_address(profile, openings_capture, &o);
 	}
-	return o.too_many
+	return o.too_many_opened || o.too_many_captured
 		? failure_set(why, -E2BIG,
 			  "the policy's addr= and ip: rules open more than %d prefixes and ports",
 			  MESSAGE_OPENED_MAX)
@@ -96,21 +61,13 @@ static int open_servers(struct serve *s, struct openings *o, struct failure *why
 	struct resolver found[MESSAGE_RESOLVERS_MAX];
 	struct upstream_proxy proxy;
 	int count = resolver_find(options->resolver, found, array_size(found), why);
-	for (int i = 0; i < count; i++) {
-		const struct message_opened entry = {
-			.prefix = {found[i].address, found[i].address.family == 4 ? 32 : 128},
-			.port_first = found[i].port,
-			.port_last = found[i].port};
-		add_opened(o, &entry);
-	}
+	for (int i = 0; i < count; i++)
+		openings_open_server(o, &found[i].address, found[i].port);
 	int r = count < 0 ? count : upstream_proxy_find(&options->upstream_proxy, &proxy, why);
 	if (r < 0)
 		return r;
-	for (uint32_t i = 0; i < proxy.count; i++) {
-		const struct cidr one = {
-			proxy.addresses[i], proxy.addresses[i].family == 4 ? 32 : 128};
-		visit_opened(&one, proxy.port, proxy.port, o);
-	}
+	for (uint32_t i = 0; i < proxy.count; i++)
+		openings_open_proxy(o, &proxy.addresses[i], proxy.port);
 	upstream_proxy_wipe(&proxy);
 	return 0;
 }
@@ -126,7 +83,7 @@ static int describe(struct serve *s, struct failure *why)
 		r = openings_of(s, s->policy, m, why);
 	if (r == 0)
 		r = open_servers(s, &servers, why);
-	if (r == 0 && servers.too_many)
+	if (r == 0 && servers.too_many_opened)
 		r = failure_set(why, -E2BIG, "too many name servers, or addresses of rules");
 	if (r < 0)
 		return r;

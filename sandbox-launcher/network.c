@@ -14,13 +14,13 @@
 #include "common/resolver.h"
 #include "common/upstream.h"
 #include "ipc/channel.h"
+#include "ipc/openings.h"
 #include "policy/policy.h"
 #include "sandbox-launcher/leased.h"
 #include "ipc/program.h"
 #include "common/uids.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/prctl.h>
 
 /* An embedded run has one sandbox, and a sandbox belongs to one worker: docs/decisions/0002. */
@@ -63,7 +63,7 @@ struct network {
 struct network_parts {
 	struct message_netd_start netd;
 	struct message_proxy_start proxy;
-	bool too_many; /* opened entries */
+	struct openings openings; /* gathered in netd */
 	int bundle_fd, ring_fd, audit_key_fd;
 	struct upstream_files upstream;
 	struct upstream_proxy upstream_proxy;
@@ -96,24 +96,6 @@ static int network_spawn(struct network *n, struct failure *why)
 	return r;
 }
 
-static void network_open_entry(struct network_parts *parts, const struct message_opened *entry)
-{
-	if (parts->netd.opened_count < MESSAGE_OPENED_MAX)
-		parts->netd.opened[parts->netd.opened_count++] = *entry;
-	else
-		parts->too_many = true;
-}
-
-static void network_visit_opened(
-	const struct cidr *prefix, uint16_t port_first, uint16_t port_last, void *arg)
-{
-	const struct message_opened entry = {.prefix = *prefix,
-		.protocol = IPPROTO_TCP,
-		.port_first = port_first,
-		.port_last = port_last};
-	network_open_entry(arg, &entry);
-}
-
 static int network_find_resolvers(
 	const struct network_options *options, struct network_parts *parts, struct failure *why)
 {
@@ -125,11 +107,7 @@ static int network_find_resolvers(
 	for (int i = 0; i < count; i++) {
 		parts->proxy.resolvers[i].address = found[i].address;
 		parts->proxy.resolvers[i].port = found[i].port;
-		const struct message_opened entry = {
-			.prefix = {found[i].address, found[i].address.family == 4 ? 32 : 128},
-			.port_first = found[i].port,
-			.port_last = found[i].port};
-		network_open_entry(parts, &entry);
+		openings_open_server(&parts->openings, &found[i].address, found[i].port);
 	}
 	return 0;
 }
@@ -140,11 +118,8 @@ static int network_find_proxy(
 {
 	struct upstream_proxy *proxy = &parts->upstream_proxy;
 	int r = upstream_proxy_find(&options->upstream_proxy, proxy, why);
-	for (uint32_t i = 0; r == 0 && i < proxy->count; i++) {
-		const struct cidr one = {
-			proxy->addresses[i], proxy->addresses[i].family == 4 ? 32 : 128};
-		network_visit_opened(&one, proxy->port, proxy->port, parts);
-	}
+	for (uint32_t i = 0; r == 0 && i < proxy->count; i++)
+		openings_open_proxy(&parts->openings, &proxy->addresses[i], proxy->port);
 	if (r == 0 && proxy->count > 0) {
 		r = parts->upstream_proxy_fd = upstream_proxy_write(proxy);
 		if (r < 0)
@@ -161,24 +136,12 @@ static int network_find_proxy(
 static int network_open_rules(
 	const struct network_options *options, struct network_parts *parts, struct failure *why)
 {
-	policy_opened(options->policy, network_visit_opened, parts);
-	if (parts->too_many)
+	policy_opened(options->policy, openings_open, &parts->openings);
+	if (parts->openings.too_many_opened)
 		return failure_set(why, -E2BIG,
 			"the policy's addr= open more than %d prefixes and ports",
 			MESSAGE_OPENED_MAX);
 	return 0;
-}
-
-static void network_visit_captured(const struct cidr *prefix, void *arg)
-{
-	struct network_parts *parts = arg;
-	struct message_netd_start *m = &parts->netd;
-	if (prefix->base.family != 4)
-		return; /* a sandbox has no IPv6 */
-	if (m->captured_count < MESSAGE_CAPTURED_MAX)
-		m->captured[m->captured_count++] = *prefix;
-	else
-		parts->too_many = true;
 }
 
 /** Addresses by which a client that knows no proxy may ask: the gateway hands such connections to it. */
@@ -187,8 +150,8 @@ static int network_capture(
 {
 	if (options->rules == NULL)
 		return 0;
-	policy_asked_by_address(options->rules, network_visit_captured, parts);
-	if (parts->too_many)
+	policy_asked_by_address(options->rules, openings_capture, &parts->openings);
+	if (parts->openings.too_many_captured)
 		return failure_set(
 			why, -E2BIG, "the policy has more than %d ip: rules", MESSAGE_CAPTURED_MAX);
 	return 0;
@@ -330,6 +293,7 @@ int network_start(struct network *n, const struct network_options *options, stru
 	n->audit_folder_fd = options->audit_folder_fd;
 	parts->bundle_fd = parts->ring_fd = parts->audit_key_fd = parts->upstream_proxy_fd = -1;
 	parts->upstream = UPSTREAM_FILES_NONE;
+	parts->openings = (struct openings){.to = &parts->netd};
 	int r = network_send_netd(n, options, parts, why);
 	if (r == 0)
 		r = network_send_proxy(n, options, parts, why);
