@@ -3,9 +3,11 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "ipc/service.h"
 #include "sandbox-launcher/layer.h"
 #include "sandbox-launcher/spec.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static int set(struct spec *s, const char *name, const char *value, struct failure *why)
@@ -203,6 +205,68 @@ static void the_whole_is_checked(void **state)
 	}
 }
 
+/** Each refusal has a twin: the same option beside another one, or the service beside what is not its own. */
+static void what_a_service_decides_is_not_said_beside_it(void **state)
+{
+	(void)state;
+	static const char *const cases[][2] = {
+		{"\"policy\":\"p\"", "--policy"},
+		{"\"allow\":[\"a.test\"]", "--allow"},
+		{"\"policy\":\"p\",\"trust\":[\"k.pem\"]", "--policy"},
+		{"\"audit_dir\":\"/a\"", "--audit-dir"},
+		{"\"upstream_ca\":\"/c\"", "--upstream-ca"},
+		{"\"upstream_proxy\":\"http://a.test:1\"", "--upstream-proxy"},
+		{"\"upstream_proxy_auth\":\"/f\"", "--upstream-proxy-auth"},
+		{"\"upstream_proxy_by_name\":true", "--upstream-proxy-by-name"},
+		{"\"resolver\":\"127.0.0.1:53\"", "--resolver"},
+		{"\"hosts\":\"/h\"", "--hosts"},
+		{"\"profile\":\"p\"", NULL},
+		{"\"memory\":\"64M\",\"out\":\"o\"", NULL},
+	};
+	static const char *const services[] = {"true", "\"/run/s\"", "false"};
+	for (size_t i = 0; i < array_size(cases); i++) {
+		for (size_t k = 0; k < array_size(services); k++) {
+			struct spec s;
+			struct failure why = {0};
+			char document[256];
+			spec_init(&s);
+			(void)snprintf(document, sizeof(document),
+				"{\"argv\":[\"a\"],\"service\":%s,%s}", services[k], cases[i][0]);
+			assert_int_equal(spec_json_read(&s, slice_of(document), &why), 0);
+			int r = spec_check(&s, &why);
+			bool given = k < 2, ours = given && cases[i][1] != NULL;
+			if (ours && (r != -EINVAL || strstr(why.text, cases[i][1]) == NULL))
+				fail_msg("%s: %d %s", document, r, why.text);
+			if (given && !ours && r != 0)
+				fail_msg("%s: %d %s", document, r, why.text);
+			if (!given && strstr(why.text, "the service decides that") != NULL)
+				fail_msg("%s: %s", document, why.text);
+			spec_fini(&s);
+		}
+	}
+}
+
+static void a_service_has_one_socket(void **state)
+{
+	(void)state;
+	struct spec s;
+	struct failure why = {0};
+	spec_init(&s);
+	assert_int_equal(set(&s, "service", NULL, &why), 0);
+	assert_string_equal(s.service, SERVICE_SOCKET);
+	assert_int_equal(set(&s, "service", "/run/s", &why), -EINVAL);
+	assert_non_null(strstr(why.text, "given twice"));
+	spec_fini(&s);
+	spec_init(&s);
+	assert_int_equal(set(&s, "service", "/run/s", &why), 0);
+	assert_string_equal(s.service, "/run/s");
+	spec_fini(&s);
+	spec_init(&s);
+	assert_true(set(&s, "service", "", &why) < 0);
+	assert_non_null(strstr(why.text, "--service"));
+	spec_fini(&s);
+}
+
 static void json_means_what_options_mean(void **state)
 {
 	(void)state;
@@ -329,6 +393,8 @@ int main(void)
 		cmocka_unit_test(a_wrong_value_is_answered_with_what_is_right),
 		cmocka_unit_test(two_inputs_of_one_name_are_refused),
 		cmocka_unit_test(the_whole_is_checked),
+		cmocka_unit_test(what_a_service_decides_is_not_said_beside_it),
+		cmocka_unit_test(a_service_has_one_socket),
 		cmocka_unit_test(json_means_what_options_mean),
 		cmocka_unit_test(json_is_refused_rather_than_guessed),
 		cmocka_unit_test(json_does_not_override_the_command_line),
