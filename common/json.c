@@ -210,6 +210,9 @@ static char *digits(uint64_t value, char *end)
 void json_put_number(struct json *j, struct slice key, uint64_t value, bool negative)
 {
 	char text[DIGITS_MAX];
+	/* Readers keep numbers in 64 bits with a sign, and pass over a whole line with a larger one. */
+	if (!negative && value > INT64_MAX)
+		value = INT64_MAX;
 	char *end = text + sizeof(text);
 	char *from = digits(value, end);
 	char *to = begin_value(j, key, sizeof(text));

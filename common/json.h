@@ -57,6 +57,7 @@ static inline void json_text(struct json *j, const char *key, const char *value)
 	json_put_string(j, json_key(key), slice_of(value));
 }
 
+/** Above INT64_MAX: that. */
 static inline void json_uint(struct json *j, const char *key, uint64_t value)
 {
 	json_put_number(j, json_key(key), value, false);

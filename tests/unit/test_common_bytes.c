@@ -158,7 +158,7 @@ static void numbers_have_all_their_digits(void **state)
 {
 	(void)state;
 	static const uint64_t numbers[] = {
-		0, 1, 9, 10, 11, 99, 100, 101, 109, 110, 999, 1000, 1005, 65535, UINT64_MAX};
+		0, 1, 9, 10, 11, 99, 100, 101, 109, 110, 999, 1000, 1005, 65535, INT64_MAX};
 	char expected[128];
 	struct buf out;
 	struct json j;
@@ -178,6 +178,12 @@ static void numbers_have_all_their_digits(void **state)
 	json_open(&j, &out);
 	json_int(&j, NULL, INT64_MIN);
 	assert_true(slice_equal(buf_slice(&out), SLICE("-9223372036854775808")));
+	for (uint64_t over = 1; over != 0; over <<= 1) { /* no reader would take a larger one */
+		buf_clear(&out);
+		json_open(&j, &out);
+		json_uint(&j, NULL, INT64_MAX + over);
+		assert_true(slice_equal(buf_slice(&out), SLICE("9223372036854775807")));
+	}
 	buf_fini(&out);
 }
 
