@@ -30,8 +30,10 @@ static const char *const MASKED[] = {
 	"proc/cmdline",
 	/* how busy the host is, and with what */
 	"proc/buddyinfo",
+	"proc/cgroups",
 	"proc/diskstats",
 	"proc/interrupts",
+	"proc/locks", /* those of open files, of every process */
 	"proc/mdstat",
 	"proc/partitions",
 	"proc/schedstat",

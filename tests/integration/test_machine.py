@@ -1,17 +1,20 @@
 """
 The machine as a sandbox is told of it in /proc: as large as its limits, and nothing of how busy the host is.
 """
+import fcntl
 import json
 import os
+import struct
 import subprocess
+import tempfile
 
 import pytest
 
 from lab.box import ENVIRONMENT, PYTHON
 from lab.rootfs import make_rootfs
 
-HIDDEN = ("buddyinfo", "cmdline", "diskstats", "interrupts", "key-users", "keys", "kcore", "mdstat", "partitions", "sched_debug",
-          "schedstat", "softirqs", "sysrq-trigger", "timer_list", "zoneinfo")
+HIDDEN = ("buddyinfo", "cgroups", "cmdline", "diskstats", "interrupts", "key-users", "keys", "kcore", "locks", "mdstat", "partitions",
+          "sched_debug", "schedstat", "softirqs", "sysrq-trigger", "timer_list", "zoneinfo")
 HIDDEN_FOLDERS = ("acpi", "fs", "pressure", "scsi")
 LOOK = """
 import json, os, sys
@@ -60,7 +63,11 @@ def lines(text):
 
 @pytest.fixture(scope="module")
 def seen(box):
-    return look(box, "--memory", "96M", "--cpus", "1")
+    """While somebody on the host has a lock of the kind that has no process: that of others is not shown to other process namespaces."""
+    with tempfile.TemporaryFile() as file:
+        fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+        assert "OFDLCK" in host("locks"), "twin: here it is shown"
+        return look(box, "--memory", "96M", "--cpus", "1")
 
 
 def test_memory_is_the_limit(seen):
