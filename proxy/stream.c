@@ -20,7 +20,7 @@ static void on_ready(struct poller_target *target, uint32_t events)
 	bool reads = over || (events & (EPOLLIN | EPOLLRDHUP)) != 0;
 	bool writes = over || (events & EPOLLOUT) != 0;
 	s->asked = false;
-	s->hung_up |= over || (events & EPOLLRDHUP) != 0;
+	s->stepwise |= over || (events & (EPOLLRDHUP | EPOLLPRI)) != 0;
 	s->readable |= reads;
 	s->writable |= writes;
 	if ((reads && (s->wanted & STREAM_READS) != 0) ||
@@ -142,7 +142,7 @@ static bool receive(struct stream *s, int flags)
 	if (!fill_end(s, to, (size_t)n, little))
 		return stream_break(s);
 	s->plenty = (size_t)n == room;
-	s->readable = s->plenty || s->hung_up; /* an end that had come already is not told again */
+	s->readable = s->plenty || s->stepwise; /* what had come already is not told again */
 	if ((flags & MSG_PEEK) != 0)
 		s->peeked = (size_t)n;
 	return true;
@@ -158,7 +158,7 @@ static bool fill_tls(struct stream *s)
 		return stream_break(s);
 	switch (tls_read(s->tls, to, room, &len, &s->fault)) {
 	case TLS_DONE:
-		s->readable = tls_may_have_more(s->tls) || s->hung_up;
+		s->readable = tls_may_have_more(s->tls) || s->stepwise;
 		return fill_end(s, to, len, little) || stream_break(s);
 	case TLS_WANT_WRITE: /* only a renegotiation, which is off */
 	case TLS_WANT_READ:
@@ -239,7 +239,7 @@ size_t stream_discard(struct stream *s)
 		return 0;
 	buf_clear(&s->in);
 	ssize_t n = recv(s->fd, NULL, STREAM_BUFFER_BYTES, MSG_TRUNC | MSG_DONTWAIT); /* tcp(7) */
-	s->readable = n == STREAM_BUFFER_BYTES || (n > 0 && s->hung_up);
+	s->readable = n == STREAM_BUFFER_BYTES || (n > 0 && s->stepwise);
 	if (n > 0)
 		return (size_t)n;
 	if (n == 0)
@@ -390,7 +390,7 @@ void stream_watch(struct stream *s, bool reading)
 {
 	stream_count(s, buf_len(&s->in) + buf_len(&s->out));
 	s->wanted = wanted_of(s, reading);
-	uint32_t events = s->watched | EPOLLIN | EPOLLRDHUP;
+	uint32_t events = s->watched | EPOLLIN | EPOLLPRI | EPOLLRDHUP;
 	if ((s->wanted & STREAM_WRITES) != 0)
 		events |= EPOLLOUT; /* of most sockets nobody ever asks that */
 	/* What came while nobody wanted it is not told again, unless it is asked for. */

@@ -42,10 +42,10 @@ struct stream {
 	bool owed;   /* bytes for it wait in a pipe */
 	bool handshaking;
 	bool handshake_writes; /* it waits for room to send */
-	bool hung_up;          /* its end is in the socket, behind what is still to be read */
-	bool asked;            /* it will be told if it is ready now: nothing was since it asked */
-	unsigned wanted;       /* of enum stream_want: what it is woken for */
-	uint32_t watched;      /* what the kernel was asked for; 0: nothing yet */
+	bool stepwise; /* a read may get less than is there: before the end, and up to an urgent byte, tcp(7) */
+	bool asked;       /* it will be told if it is ready now: nothing was since it asked */
+	unsigned wanted;  /* of enum stream_want: what it is woken for */
+	uint32_t watched; /* what the kernel was asked for; 0: nothing yet */
 	stream_wake *wake;
 	void *arg;
 	struct stream_account *account; /* set by the owner, and outlives the stream; NULL: none */

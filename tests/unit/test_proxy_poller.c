@@ -5,6 +5,7 @@
 #include "proxy/stream.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -108,6 +109,46 @@ static void an_end_behind_the_last_bytes_is_found(void **state)
 	assert_false(w.stream->ended);
 	assert_true(stream_fill(w.stream));
 	assert_true(w.stream->ended);
+	waiting_close(&w);
+}
+
+/** Two ends of a connection over TCP, which knows urgent bytes. */
+static void connect_tcp(int ret[static 2])
+{
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(sa);
+	auto_fd listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(listener, (const struct sockaddr *)&sa, len), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&sa, &len), 0);
+	ret[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(ret[1], (const struct sockaddr *)&sa, len), 0);
+	ret[0] = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	assert_true(ret[0] >= 0);
+}
+
+/** A read stops at an urgent byte, behind which more is there already, of which the kernel tells no second time. */
+static void what_is_behind_an_urgent_byte_is_read(void **state)
+{
+	(void)state;
+	struct waiting w;
+	int ends[2];
+	waiting_open(&w);
+	stream_free(w.stream);
+	fd_close(&w.peer);
+	connect_tcp(ends);
+	w.stream = stream_new(&w.poller, ends[0], wake, &w);
+	w.peer = ends[1];
+	assert_non_null(w.stream);
+	assert_false(stream_fill(w.stream));
+	stream_watch(w.stream, true);
+	say(&w, "before");
+	assert_int_equal(send(w.peer, "!", 1, MSG_OOB | MSG_NOSIGNAL), 1);
+	say(&w, "behind");
+	assert_true(is_woken(&w));
+	while (w.stream->readable)
+		(void)stream_fill(w.stream);
+	assert_true(slice_equal(buf_slice(&w.stream->in), SLICE("beforebehind")));
 	waiting_close(&w);
 }
 
@@ -248,6 +289,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_that_comes_is_told),
 		cmocka_unit_test(an_end_behind_the_last_bytes_is_found),
+		cmocka_unit_test(what_is_behind_an_urgent_byte_is_read),
 		cmocka_unit_test(what_came_unwanted_is_told_when_it_is_wanted),
 		cmocka_unit_test(what_did_not_come_is_not_told),
 		cmocka_unit_test(room_to_send_is_told_to_who_waits_for_it),
