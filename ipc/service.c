@@ -74,6 +74,19 @@ int service_accept(int listener_fd, uid_t *ret_uid, pid_t *ret_pid)
 	return fd_take(&fd);
 }
 
+/** Whoever listens there gives a sandbox its network, and the run its log: nobody but root may. */
+static int service_check(int fd, const char *path, struct failure *why)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return failure_errno(why, -errno, "--service: %s", path);
+	return peer.uid == 0
+		? 0
+		: failure_set(why, -EPERM, "--service: who listens on %s is uid %u, and not root",
+			  path, peer.uid);
+}
+
 int service_connect(const char *path, struct failure *why)
 {
 	struct sockaddr_un sa;
@@ -85,8 +98,10 @@ int service_connect(const char *path, struct failure *why)
 	/* Also for connect(), which waits where many others do. */
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)) < 0)
 		return failure_errno(why, -errno, "--service");
-	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0)
-		return fd_take(&fd);
+	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0) {
+		r = service_check(fd, path, why);
+		return r < 0 ? r : fd_take(&fd);
+	}
 	r = errno == EAGAIN ? -ETIMEDOUT : -errno;
 	if (r == -ENOENT || r == -ECONNREFUSED)
 		return failure_set(

@@ -97,7 +97,7 @@ static_assert(sizeof(struct service_lease) < 32768, "one message");
 int service_listen(const char *path, struct failure *why);
 /** Accept one that may ask: root. @return descriptor, non-blocking; -EAGAIN: nobody; -EPERM: who may not, told so; another negative errno. */
 int service_accept(int listener_fd, uid_t *ret_uid, pid_t *ret_pid);
-/** @return connected descriptor, blocking, or negative errno with a line for the user. */
+/** @return connected descriptor, blocking, or negative errno with a line for the user; -EPERM: it is not root who listens. */
 int service_connect(const char *path, struct failure *why);
 
 #endif

@@ -5,6 +5,7 @@ service gets; neither another sandbox nor a launcher that lies, is silent or die
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 
 import pytest
@@ -171,6 +172,30 @@ def test_no_service_is_an_error_and_not_another_network(lab):
     run = Launch(lab, ["run", f"--service={lab.folder}/nowhere", "--", "/bin/true"]).popen()
     _, stderr = run.communicate(timeout=30)
     assert run.returncode == 125 and b"no service listens on" in stderr, stderr
+
+
+PRETEND = """
+import socket, sys
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.bind(sys.argv[1])
+listener.listen()
+print("listens", flush=True)
+print(len(listener.accept()[0].recv(65536)))
+"""
+
+
+def test_no_one_but_root_can_pretend_to_be_the_service(lab):
+    """It would choose the network, and what the run's result says of it."""
+    with tempfile.TemporaryDirectory(prefix="pretend-", dir="/tmp") as folder:
+        os.chown(folder, USER_UID, -1)
+        path = f"{folder}/serve"
+        with subprocess.Popen(["setpriv", f"--reuid={USER_UID}", "--clear-groups", PYTHON, "-c", PRETEND, path], stdout=subprocess.PIPE,
+                              text=True) as other:
+            assert other.stdout.readline() == "listens\n"
+            run = Launch(lab, ["run", f"--service={path}", "--", "/bin/true"]).popen()
+            _, stderr = run.communicate(timeout=30)
+            assert run.returncode == 125 and f"is uid {USER_UID}, and not root" in stderr.decode(), stderr
+            assert other.communicate(timeout=30)[0] == "0\n", "and it was told nothing"
 
 
 MALFORMED = {
