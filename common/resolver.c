@@ -50,7 +50,7 @@ int resolver_find(const char *given, struct resolver *ret, size_t max, struct fa
 	if (given != NULL) {
 		int r = address_parse_endpoint(
 			slice_of(given), RESOLVER_PORT, &ret->address, &ret->port);
-		return r < 0 ? failure_set(why, r, "--resolver %s: not ADDR:PORT", given) : 1;
+		return r < 0 ? failure_set(why, r, "--resolver %s: not ADDR[:PORT]", given) : 1;
 	}
 	struct buf text;
 	buf_init(&text, RESOLVER_FILE_BYTES_MAX);

@@ -64,13 +64,17 @@ static int check(const char *option, const char *path, bool has(struct slice), c
 	struct failure *why)
 {
 	struct stat st;
-	if (path == NULL || stat(path, &st) < 0 || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
-		return 0; /* whoever opens it says why it can't */
 	char shown[256];
 	struct buf text;
+	if (path == NULL)
+		return 0;
 	(void)slice_escape(slice_of(path), shown, sizeof(shown));
+	if (stat(path, &st) < 0)
+		return failure_errno(why, -errno, "%s: %s", option, shown);
 	if (S_ISDIR(st.st_mode))
 		return failure_errno(why, -EISDIR, "%s: %s", option, shown);
+	if (!S_ISREG(st.st_mode))
+		return 0;
 	buf_init(&text, UPSTREAM_FILE_BYTES_MAX);
 	int r = file_read(AT_FDCWD, path, UPSTREAM_FILE_BYTES_MAX, &text);
 	if (r < 0)
@@ -112,7 +116,7 @@ static int open_hosts(const char *path, struct failure *why)
 	if (r == 0)
 		r = file_memory("hosts", buf_slice(&text));
 	buf_fini(&text);
-	return r < 0 ? failure_errno(why, r, "can't read %s", path) : r;
+	return r < 0 ? failure_errno(why, r, "--hosts: can't read %s", path) : r;
 }
 
 int upstream_open(

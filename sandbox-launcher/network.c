@@ -287,7 +287,6 @@ int network_start(struct network *n, const struct network_options *options, stru
 	auto_free struct network_parts *parts = calloc(1, sizeof(*parts));
 	if (parts == NULL)
 		return failure_errno(why, -ENOMEM, "network");
-	n->started = true;
 	n->has_guard = options->root;
 	n->segment_fd = options->segment_fd;
 	n->audit_folder_fd = options->audit_folder_fd;
@@ -297,6 +296,7 @@ int network_start(struct network *n, const struct network_options *options, stru
 	int r = network_send_netd(n, options, parts, why);
 	if (r == 0)
 		r = network_send_proxy(n, options, parts, why);
+	n->started = r == 0; /* who was told nothing is not asked to finish: it would complain */
 	fd_close(&parts->bundle_fd);
 	upstream_close(&parts->upstream);
 	fd_close(&parts->ring_fd);

@@ -2,6 +2,7 @@
 #include "sandbox-launcher/plan.h"
 
 #include "common/cleanup.h"
+#include "common/resolver.h"
 #include "common/uids.h"
 #include "common/upstream.h"
 #include "policy/trust.h"
@@ -116,6 +117,11 @@ int plan_make(struct plan *p, const struct spec *spec, struct result *result, st
 		r = upstream_check(&(struct upstream_options){spec->upstream_ca, spec->hosts,
 					   spec_upstream_proxy(spec)},
 			why);
+	if (r == 0 && spec->resolver != NULL) {
+		struct resolver server;
+		r = resolver_find(spec->resolver, &server, 1, why);
+		r = r < 0 ? r : 0;
+	}
 	if (r == 0 && spec->rootfs != NULL) {
 		p->view.rootfs = rootfs_open(spec->rootfs, why);
 		r = p->view.rootfs < 0 ? p->view.rootfs : 0;

@@ -185,6 +185,9 @@ def test_a_terminal_is_told_what_an_ordinary_user_lacks(lab):
     (["--json", "--out", "a", "--out", "b", "--", "true"], "--out is given twice"),
     (["--json", "--upstream-ca", "fetch.py", "--allow", "a.test", "--", "true"], "no PEM certificate"),
     (["--json", "--hosts", "fetch.py", "--allow", "a.test", "--", "true"], "no line ADDRESS NAME"),
+    (["--json", "--hosts", "none", "--allow", "a.test", "--", "true"], "--hosts: none: No such file"),
+    (["--json", "--upstream-ca", "none", "--allow", "a.test", "--", "true"], "--upstream-ca: none: No such file"),
+    (["--json", "--resolver", "none", "--allow", "a.test", "--", "true"], "--resolver none: not ADDR[:PORT]"),
     (["--json", "--allow", "https://a.test/", "--", "true"], "a rule is no URL"),
 ])
 def test_a_wrong_call_has_one_line_and_a_result(desk, args, said):

@@ -64,7 +64,7 @@ static void a_given_resolver_is_the_only_one(void **state)
 		char text[ADDRESS_TEXT_BYTES];
 		assert_int_equal(resolver_find(cases[i].given, found, 4, &why), cases[i].count);
 		if (cases[i].count < 0) {
-			assert_non_null(strstr(why.text, "not ADDR:PORT"));
+			assert_non_null(strstr(why.text, "not ADDR[:PORT]"));
 			continue;
 		}
 		assert_string_equal(address_format(&found[0].address, text), cases[i].address);

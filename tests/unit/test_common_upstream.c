@@ -37,6 +37,10 @@ static void a_folder_is_no_file_of_either(void **state)
 	why = (struct failure){0};
 	assert_int_equal(upstream_check(&hosts, &why), -EISDIR);
 	assert_non_null(strstr(why.text, "--hosts: /: "));
+	const struct upstream_options absent = {.hosts = "/nonexistent"};
+	why = (struct failure){0};
+	assert_int_equal(upstream_check(&absent, &why), -ENOENT);
+	assert_string_equal(why.text, "--hosts: /nonexistent: No such file or directory");
 }
 
 int main(void)

@@ -451,9 +451,9 @@ static void bad_options_start_nothing(void **state)
 	static const struct {
 		const char *resolver, *hosts, *upstream_ca, *line;
 	} cases[] = {
-		{"example.com", NULL, NULL, "--resolver example.com: not ADDR:PORT"},
+		{"example.com", NULL, NULL, "--resolver example.com: not ADDR[:PORT]"},
 		{"192.0.2.1", "/nonexistent", NULL,
-			"can't read /nonexistent: No such file or directory"},
+			"--hosts: can't read /nonexistent: No such file or directory"},
 		{"192.0.2.1", NULL, "/nonexistent",
 			"--upstream-ca: can't open /nonexistent: No such file or directory"},
 	};
