@@ -59,11 +59,12 @@ int command_serve(int argc, char **argv)
 	}
 	int r = file_sibling_program("eclusa-proxy", path, sizeof(path));
 	auto_free char **words = calloc((size_t)argc + 2, sizeof(*words));
+	char name[] = "eclusa serve"; /* whose --help it names */
 	char serve[] = "--serve";
 	if (r == 0 && words == NULL)
 		r = -ENOMEM;
 	if (r == 0) {
-		words[0] = path;
+		words[0] = name;
 		words[1] = serve;
 		for (int i = 1; i < argc; i++)
 			words[i + 1] = argv[i];

@@ -78,11 +78,13 @@ static const struct option options[] = {
 	{0},
 };
 
+/** Under the name by which it was called: `eclusa serve` has a page of its own. */
 static int usage(const char *what, const char *arg)
 {
+	const char *command = program_invocation_short_name;
 	char shown[256];
-	(void)fprintf(stderr, "eclusa-proxy: %s%s (eclusa-proxy --help)\n", what,
-		slice_escape(slice_of(arg), shown, sizeof(shown)));
+	(void)fprintf(stderr, "%s: %s%s (%s --help)\n", command, what,
+		slice_escape(slice_of(arg), shown, sizeof(shown)), command);
 	return -EINVAL;
 }
 

@@ -152,6 +152,12 @@ def test_what_a_run_may_not_ask_for(lab, service, words, line):
     assert not [e for e in service.events("sandbox.start") if "never" in str(e)]
 
 
+def test_a_wrong_call_of_the_service_names_its_own_help():
+    done = subprocess.run([program(), "serve", "--workers", "99"], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (125, ""), done
+    assert done.stderr == "eclusa serve: --workers takes a number from 1 to 8, not 99 (eclusa serve --help)\n"
+
+
 def test_who_is_not_root_is_refused(lab, service):
     start = Launch(lab, ["run", f"--service={service.socket}", "--profile", "one", "--", "/bin/true"], user=USER_UID)
     process = start.popen()
