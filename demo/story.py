@@ -161,7 +161,7 @@ class Story:
         ours = event.get("unmapped", {}).get("eclusa", {})
         rule = event.get("firewall_rule", {}).get("desc")
         if ours.get("intercept") == "packet":
-            rule = rule or "the gateway lets no packet pass but those to the proxy's port"
+            rule = rule or "the gateway lets no packet pass but those to the proxy"
         print(f"      why              {event.get('status_code')}: {plain(event.get('status_detail', ''))}")
         print(f"      rule             {plain(rule or 'none names it: the default is to refuse')}")
         if ours.get("allow"):
