@@ -9,6 +9,8 @@
 V ?= 0
 SAN ?= 0
 BUILD ?= $(if $(filter 1,$(SAN)),build/san,build)
+# One name for one folder: it is among the flags
+override BUILD := $(patsubst $(CURDIR)/%,%,$(BUILD))
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 LIBEXECDIR ?= $(PREFIX)/libexec/eclusa
@@ -16,6 +18,7 @@ MANDIR ?= $(PREFIX)/share/man
 DATADIR ?= $(PREFIX)/share/eclusa
 DOCDIR ?= $(PREFIX)/share/doc/eclusa
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 VERSION := $(shell cat VERSION)
 Q := $(if $(filter 1,$(V)),,@)
 
@@ -34,17 +37,23 @@ OPT := -O2 -g -D_FORTIFY_SOURCE=2
 LDOPT := -Wl,--as-needed
 endif
 CFLAGS ?=
-CPPFLAGS_ALL := -D_GNU_SOURCE -I. -I$(BUILD) -DECLUSA_VERSION='"$(VERSION)"' \
-	-DECLUSA_LIBEXECDIR='"$(LIBEXECDIR)"' $(PKG_CFLAGS)
+CPPFLAGS_ALL := -D_GNU_SOURCE -I. -I$(BUILD) -DECLUSA_VERSION='"$(VERSION)"' $(PKG_CFLAGS)
 CFLAGS_ALL := -std=gnu17 $(WARN) $(OPT) $(HARDEN) $(CFLAGS)
 LDFLAGS_ALL := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(LDOPT) $(LDFLAGS)
 
-# Objects are made anew when the compiler or a flag changed since they were made.
+# Objects are made anew when the compiler or a flag changed since they were made; those few that know where the programs are installed,
+# also when that did.
 COMPILE := $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL)
+PLACE := -DECLUSA_LIBEXECDIR='"$(LIBEXECDIR)"'
+PLACED := common/file.c ipc/program.c cli/doctor_network.c
 ifneq ($(filter-out clean uninstall help deps deps-test deps-bench deps-clients deps-programs deps-v2 demo test test-v2 clients programs escape soak check bench print-flags,$(or $(MAKECMDGOALS),all)),)
 ifneq ($(COMPILE),$(file <$(BUILD)/flags))
 $(shell mkdir -p $(BUILD))
 $(file >$(BUILD)/flags,$(COMPILE))
+endif
+ifneq ($(PLACE),$(file <$(BUILD)/place))
+$(shell mkdir -p $(BUILD))
+$(file >$(BUILD)/place,$(PLACE))
 endif
 endif
 libraries_present = $(if $(PKG_LIBS),,$(error a library is missing; `make deps` installs it: $(PKGS)))
@@ -63,7 +72,8 @@ $(BUILD)/obj/%.o: %.c Makefile VERSION $(BUILD)/flags
 	$(libraries_present)
 	@mkdir -p $(@D)
 	@[ "$(V)" = 1 ] || echo "  CC      $<"
-	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
+	$(Q)$(COMPILE) $(if $(filter $<,$(PLACED)),$(PLACE)) -MMD -MP -c -o $@ $<
+$(call objs,$(PLACED)): $(BUILD)/place
 
 define folder_library
 $(call lib,$(1)): $$(call objs,$$($(subst -,_,$(1))_SOURCES))
@@ -112,6 +122,7 @@ DOC_PAGES := README.md SECURITY.md CONTRIBUTING.md LICENSE allowlists/README.md 
 	$(wildcard docs/*.md docs/decisions/*.md) $(MANUAL)
 DOC_FOLDERS := docs/man docs/decisions docs allowlists
 SIGMA := $(notdir $(wildcard packaging/sigma/*.yml))
+UNITS := $(notdir $(wildcard packaging/*.service))
 ALLOWLISTS := $(wildcard allowlists/*.allow allowlists/common/*.allow allowlists/*.md)
 
 .PHONY: install uninstall
@@ -126,6 +137,9 @@ install: all
 	for page in $(DOC_PAGES); do install -m 0644 $$page $(DESTDIR)$(DOCDIR)/$$page || exit 1; done
 	for file in $(ALLOWLISTS); do install -D -m 0644 $$file $(DESTDIR)$(DATADIR)/$$file || exit 1; done
 	for file in $(SIGMA); do install -D -m 0644 packaging/sigma/$$file $(DESTDIR)$(DATADIR)/sigma/$$file || exit 1; done
+	install -d $(DESTDIR)$(UNITDIR)
+	for file in $(UNITS); do sed 's,/usr/local/bin/,$(BINDIR)/,' packaging/$$file >$(DESTDIR)$(UNITDIR)/$$file && \
+		chmod 0644 $(DESTDIR)$(UNITDIR)/$$file || exit 1; done
 	install -m 0644 packaging/completion/eclusa.bash $(DESTDIR)$(COMPLETIONDIR)/eclusa
 	install -m 0644 packaging/completion/eclusa-proxy.bash $(DESTDIR)$(COMPLETIONDIR)/eclusa-proxy
 	install -m 0644 packaging/completion/eclusa-export.bash $(DESTDIR)$(COMPLETIONDIR)/eclusa-export
@@ -134,6 +148,7 @@ uninstall:
 	rm -f $(DESTDIR)$(BINDIR)/eclusa $(DESTDIR)$(LIBEXECDIR)/eclusa-netd $(DESTDIR)$(LIBEXECDIR)/eclusa-proxy $(DESTDIR)$(LIBEXECDIR)/eclusa-export \
 		$(foreach page,$(MANUAL),$(DESTDIR)$(call installed_page,$(page))) \
 		$(DOC_PAGES:%=$(DESTDIR)$(DOCDIR)/%) $(ALLOWLISTS:%=$(DESTDIR)$(DATADIR)/%) $(SIGMA:%=$(DESTDIR)$(DATADIR)/sigma/%) \
+		$(UNITS:%=$(DESTDIR)$(UNITDIR)/%) \
 		$(DESTDIR)$(COMPLETIONDIR)/eclusa $(DESTDIR)$(COMPLETIONDIR)/eclusa-proxy $(DESTDIR)$(BINDIR)/eclusa-proxy \
 		$(DESTDIR)$(COMPLETIONDIR)/eclusa-export $(DESTDIR)$(BINDIR)/eclusa-export
 	for folder in $(DESTDIR)$(LIBEXECDIR) $(DESTDIR)$(DATADIR)/allowlists/common $(DESTDIR)$(DATADIR)/allowlists $(DESTDIR)$(DATADIR)/sigma \
@@ -153,7 +168,7 @@ demo: deps
 
 .PHONY: format clean help print-flags
 print-flags: # for tests/check.sh, which compiles without making objects
-	@echo '$(subst ','\'',$(filter-out -g -fPIE,$(wordlist 2,999,$(COMPILE))))'
+	@echo '$(subst ','\'',$(filter-out -g -fPIE,$(wordlist 2,999,$(COMPILE) $(PLACE))))'
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
 clean:

@@ -141,7 +141,12 @@ def test_install_puts_everything_below_destdir(tmp_path):
     found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert {"usr/bin/eclusa", "usr/local/libexec/eclusa/eclusa-netd", "usr/local/libexec/eclusa/eclusa-proxy",
             "usr/share/man/man1/eclusa-run.1", "usr/share/man/man8/eclusa-proxy.8", "usr/share/doc/eclusa/README.md",
-            "usr/share/bash-completion/completions/eclusa"} <= found
+            "usr/share/man/man1/eclusa-serve.1", "usr/share/bash-completion/completions/eclusa",
+            "usr/lib/systemd/system/eclusa-serve.service", "usr/lib/systemd/system/eclusa-export.service"} <= found
+    for unit in ("eclusa-serve", "eclusa-export"):
+        text = (tmp_path / f"usr/lib/systemd/system/{unit}.service").read_text()
+        program, = re.findall(r"^ExecStart=(\S+)", text, re.M)
+        assert (tmp_path / program[1:]).name in os.listdir(tmp_path / "usr/bin") and program.startswith("/usr/bin/"), text
     version = run(str(tmp_path / "usr/bin/eclusa"), "--version")
     assert version.returncode == 0
     assert (ROOT / "VERSION").read_text().strip() in version.stdout
