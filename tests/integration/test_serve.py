@@ -298,7 +298,8 @@ def test_a_launcher_that_says_too_much_loses_its_lease(lab, service):
     assert len(told) == 128
 
 
-def test_what_a_launcher_may_tell_of_its_sandbox(service):
+@pytest.mark.parametrize("numbers", [(1, 1, 0, 0, 0, 0), (2**64 - 1,) * 6], ids=["small", "too large for readers of the log"])
+def test_what_a_launcher_may_tell_of_its_sandbox(service, numbers):
     with Client(service.socket) as client:
         name, fds = client.granted()
         assert len(fds) == 2, "the namespace, and the roots that the proxy trusts"
@@ -306,7 +307,7 @@ def test_what_a_launcher_may_tell_of_its_sandbox(service):
             os.close(fd)
         client.send(bare(COUNTERS))
         assert client.hear()[0] == COUNTERS_READ
-        client.send(event(kind=1002, reason=EXIT, activity=2, verdict="ok"), bare(LINES))
+        client.send(event(kind=1002, reason=EXIT, activity=2, verdict="ok", numbers=numbers), bare(LINES))
         kind, data, fds = client.hear()
         assert kind == LINES_READ and data[8:12] == bytes(4), data
         text = os.pread(fds[0], 1 << 20, 0).decode()
@@ -405,6 +406,28 @@ def test_a_launcher_that_dies_ends_its_sandbox_alone(own, lab):
     assert service.end() == 0, service.report()
 
 
+def test_packets_are_told_of_a_sandbox_whose_launcher_died(lab, service):
+    code = ("import socket, urllib.request\nfor address in ('169.254.169.254', '169.254.169.254', '5.6.7.8'):\n s = socket.socket(); s.settimeout(5)\n"
+            " try: s.connect((address, 443))\n except OSError: pass\n"
+            "urllib.request.urlopen('https://allowed.test/one/packets')\n")
+    held, ends = Held(lab, "/one/packets"), len(service.events("sandbox.exit"))
+    process = service.launch("one", [PYTHON, "-c", code])
+    assert held.arrived.wait(30), service.report()
+    name = service.events("sandbox.start")[-1]["container"]["uid"]
+    twin, twin_held = held_run(lab, service, "two", "/two/packets")
+    twin_name = service.events("sandbox.start")[-1]["container"]["uid"]
+    for launcher in (process, twin):
+        launcher.kill()
+        launcher.communicate()
+    held.go.set()
+    twin_held.go.set()
+    service.wait_events("sandbox.exit", ends + 2)
+    lab.canary.assert_silent()
+    told = {e["status_code"]: e.get("count", 1) for e in service.events() if e.get("action_id") == 2 and e["container"]["uid"] == name}
+    assert told.keys() == {"deny.address-metadata", "deny.packet"} and told["deny.address-metadata"] >= 2, service.report()
+    assert not [e for e in service.events() if e.get("action_id") == 2 and e["container"]["uid"] == twin_name], service.report()
+
+
 def test_a_launcher_that_is_silent_is_not_waited_for(own, lab):
     service = own[0](env={"ECLUSA_LIMITS": SHORT})
     with Client(service.socket) as client:
@@ -439,7 +462,7 @@ def test_many_runs_leave_nothing(own, lab):
     service = own[0]("--ready", "0", "--workers", "2")
     assert service.run("one", ["/bin/true"]).status == 0
     before = Census(lab)
-    for _ in range(100):
+    for _ in range(200):
         process = service.launch("one", ["/bin/true"])
         assert process.wait(timeout=60) == 0
         process.communicate()
@@ -448,7 +471,7 @@ def test_many_runs_leave_nothing(own, lab):
         stdout, stderr = process.communicate(timeout=120)
         assert process.returncode == 0, (stdout, stderr, service.report())
     assert_nothing_left(lab, before, ignore=("descriptors",))
-    assert len(service.events("sandbox.start")) == len(service.events("sandbox.exit")) + 1 == 152  # its own has not ended
+    assert len(service.events("sandbox.start")) == len(service.events("sandbox.exit")) + 1 == 252  # its own has not ended
     assert service.end() == 0, service.report()
     assert_nothing_left(lab, own[1], ignore=("cgroups", "descriptors", "files"))
 

@@ -12,10 +12,10 @@ START, EXIT, PACKET = 46, 47, 29  # enum reason
 EVENT_BYTES = 17080
 
 
-def event(kind=EVENT, reason=START, activity=1, words=("client",), verdict="", category=PROCESS):
-    """struct service_event"""
+def event(kind=EVENT, reason=START, activity=1, words=("client",), verdict="", category=PROCESS, numbers=(1, 1, 0, 0, 0, 0)):
+    """struct service_event. numbers: start_ms, end_ms, count, wall_ms, cpu_ms, memory_peak_bytes"""
     body = struct.pack("=IIIIIIii", kind, 0, category, activity, reason, len(words), -1, 0)
-    body += struct.pack("=6Q", 1, 1, 0, 0, 0, 0) + bytes(36)  # times, counts; no address, no files
+    body += struct.pack("=6Q", *numbers) + bytes(36)  # no address, no files
     body += verdict.encode().ljust(64, b"\0") + bytes(2 * 64 + 3 * 640)
     body += b"".join(word.encode() + b"\0" for word in words).ljust(4096, b"\0")
     return body.ljust(EVENT_BYTES, b"\0")
