@@ -203,11 +203,14 @@ static void hint_variables(const struct spec *spec, struct result *result)
 				slice_escape(slice_of(spec->env.items[i]), shown, sizeof(shown)));
 }
 
-/* Without a control group the kernel does not say that a limit was hit. */
+/* Without a control group the kernel does not say that a limit was hit. A program that ended by itself after a request was refused
+ * or failed has had another reason. */
 static void hint_limits(const struct spec *spec, struct result *result)
 {
 	char memory[32];
-	if (result->cgroup == CGROUP_NONE)
+	bool told = result->verdict == VERDICT_EXIT &&
+		result->network.denied + result->network.failed > 0;
+	if (result->cgroup == CGROUP_NONE && !told)
 		result_hint(result,
 			"without a control group the end does not tell whether --memory %s or "
 			"--pids-limit %u was hit",

@@ -254,6 +254,15 @@ def test_a_failed_request_is_told_with_its_reason(lab):
     assert result["failures"][0]["detail"]
 
 
+def test_limits_that_nobody_watches_are_told_where_nothing_else_explains_the_end(lab):
+    hint = "without a control group the end does not tell"
+    for command, said in (([*CURL, "https://denied.test/"], 0), (["sh", "-c", "exit 7"], 1)):
+        result = run_eclusa(lab, [], command, ["allowed.test"], user=61234).result
+        assert result["verdict"] == "exit" and len(result["denials"]) == 1 - said
+        watched = result["limits"]["cgroup"] != "none"
+        assert sum(hint in h for h in result["hints"]) == (0 if watched else said), result["hints"]
+
+
 def test_a_client_that_ignores_the_proxy_is_led_there_by_names_alone(lab):
     hint = "the program must use names"
     led = run_eclusa(lab, [], [*CURL, "--noproxy", "*", "https://allowed.test/"], [f"allowed.test {ADDRESS}"])
