@@ -9,6 +9,7 @@
 
 #include "common/address.h"
 #include "common/id.h"
+#include "common/reason.h"
 
 #include <assert.h>
 
@@ -269,6 +270,13 @@ static_assert(sizeof(struct message_header) == 8, "wire size");
 static_assert(sizeof(struct message_failed) == 16 + MESSAGE_TEXT_BYTES, "wire size");
 
 const char *packet_class_name(enum packet_class class);
+/** How the log says that packets of a class were refused. Never NULL. */
+struct packet_words {
+	enum reason reason;
+	const char *words;
+	const char *detail; /* NULL: what the reason says */
+};
+const struct packet_words *packet_class_words(enum packet_class class);
 
 /** Send MESSAGE_FAILED. Errors are ignored: the peer learns from the end of the channel. */
 void message_send_failed(int fd, int code, const char *text);

@@ -108,12 +108,25 @@ static void lease_settle(struct serve_lease *l)
 	fault_point("serve-settles");
 }
 
+/** The sandbox has ended, or ends with its launcher. */
+static void lease_count(struct serve_lease *l)
+{
+	const struct message_header question = {.kind = MESSAGE_COUNTERS};
+	set_state(l, SERVE_COUNTS, l->serve->limits.lease_record_ms);
+	if (l->netd_fd < 0 || channel_send(l->netd_fd, &question, sizeof(question), NULL, 0) < 0)
+		lease_settle(l);
+}
+
 static void lease_lose(struct serve_lease *l)
 {
 	fd_close(&l->fd);
-	if (l->state == SERVE_MADE || l->state == SERVE_RUNS || l->state == SERVE_COUNTS) {
+	if (l->state == SERVE_MADE) {
 		lease_settle(l);
+	} else if (l->state == SERVE_RUNS) {
+		lease_count(l);
 	} else if (l->state == SERVE_TELLS || l->state == SERVE_READS) {
+		if (l->events == 0)
+			serve_log_packets(l);
 		serve_log_end(l, "supervisor", "its launcher left before it had told the end");
 		if (l->queued == 0)
 			lease_go(l);
@@ -270,15 +283,6 @@ static void lease_hear_netd(struct serve_lease *l)
 	} else {
 		lease_settle(l); /* it has failed; nothing of the sandbox goes on */
 	}
-}
-
-/** The sandbox has ended. */
-static void lease_count(struct serve_lease *l)
-{
-	const struct message_header question = {.kind = MESSAGE_COUNTERS};
-	set_state(l, SERVE_COUNTS, l->serve->limits.lease_record_ms);
-	if (l->netd_fd < 0 || channel_send(l->netd_fd, &question, sizeof(question), NULL, 0) < 0)
-		lease_settle(l);
 }
 
 static void lease_settled(struct serve_lease *l)

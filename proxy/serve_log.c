@@ -161,6 +161,28 @@ void serve_log_end(struct serve_lease *l, const char *verdict, const char *detai
 	serve_log_event(l, &e);
 }
 
+void serve_log_packets(struct serve_lease *l)
+{
+	for (uint32_t i = 0; i < PACKET_CLASS_COUNT; i++) {
+		const struct packet_words *said = packet_class_words((enum packet_class)i);
+		struct service_event e = {.class = AUDIT_NETWORK,
+			.activity = 5, /* OCSF: Refuse */
+			.reason = said->reason,
+			.start_ms = l->start_ms,
+			.end_ms = clock_wall_ms(),
+			.count = l->counters.packets[i]};
+		if (e.count == 0)
+			continue;
+		(void)slice_copy(SLICE("packet"), e.door, sizeof(e.door)); /* ours: they fit */
+		(void)slice_copy(slice_of(packet_class_name((enum packet_class)i)), e.address_class,
+			sizeof(e.address_class));
+		(void)slice_copy(slice_of(said->words), e.subject, sizeof(e.subject));
+		if (said->detail != NULL)
+			(void)slice_copy(slice_of(said->detail), e.detail, sizeof(e.detail));
+		serve_log_event(l, &e);
+	}
+}
+
 /** The file is settled, whichever it is: what waited is written. */
 static void queue_flush(struct serve *s)
 {

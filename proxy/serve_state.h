@@ -133,6 +133,8 @@ void serve_log_close(struct serve *s);
 void serve_log_event(struct serve_lease *l, const struct service_event *event);
 /** An end that the service has to tell itself. */
 void serve_log_end(struct serve_lease *l, const char *verdict, const char *detail);
+/** Refused packets that its launcher is not there to tell: an event a class. */
+void serve_log_packets(struct serve_lease *l);
 /** Its start is about to be written. */
 void serve_log_mark(struct serve_lease *l);
 void serve_log_leave(struct serve_lease *l);

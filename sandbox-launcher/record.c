@@ -205,29 +205,6 @@ int record_lease(struct record *r, const struct plan *p, struct leased **ret, st
 	return e;
 }
 
-static const struct {
-	enum reason reason;
-	const char *words;
-	const char *detail; /* NULL: what the reason says */
-} PACKETS[] = {
-	[PACKET_PRIVATE] = {REASON_DENY_ADDRESS_PRIVATE, "packets to private addresses", NULL},
-	[PACKET_LINK_LOCAL] = {REASON_DENY_ADDRESS_PRIVATE, "packets to link-local addresses",
-		NULL},
-	[PACKET_METADATA] = {REASON_DENY_ADDRESS_METADATA, "packets to cloud metadata addresses",
-		NULL},
-	[PACKET_SPECIAL] = {REASON_DENY_ADDRESS_PRIVATE, "packets to special-purpose addresses",
-		NULL},
-	[PACKET_PUBLIC] = {REASON_DENY_PACKET, "packets to public addresses, past the proxy", NULL},
-	[PACKET_SERVICE] = {REASON_DENY_PACKET, "packets to other ports of the proxy's address",
-		NULL},
-	[PACKET_UDP] = {REASON_DENY_PACKET, "UDP packets, such as look-ups of names", NULL},
-	[PACKET_CONNECTIONS] = {REASON_DENY_RATE, "new connections",
-		"the sandbox begins more connections in a second than it may"},
-	[PACKET_QUESTIONS] = {REASON_DENY_RATE, "questions for names",
-		"the sandbox asks for more names in a second than it may"},
-};
-static_assert(array_size(PACKETS) == PACKET_CLASS_COUNT, "one row a class");
-
 /** What left through --out. @return how many there are, also beyond what is filled in. */
 static size_t results_of(const struct collected *c, struct audit_file files[static AUDIT_FILES_MAX])
 {
@@ -268,14 +245,15 @@ static struct audit_event *next_event(struct record_end *end, const struct recor
 static struct audit_event *next_packets(struct record_end *end, const struct record *r,
 	const struct plan *p, const struct result *result, enum packet_class class)
 {
+	const struct packet_words *said = packet_class_words(class);
 	struct audit_event *e = next_event(end, r, p, result);
 	e->class = AUDIT_NETWORK;
 	e->activity = ACTIVITY_REFUSE;
-	e->reason = PACKETS[class].reason;
-	e->detail = PACKETS[class].detail;
+	e->reason = said->reason;
+	e->detail = said->detail;
 	e->door = "packet";
 	e->address_class = packet_class_name(class);
-	e->subject = PACKETS[class].words;
+	e->subject = said->words;
 	return e;
 }
 

@@ -423,7 +423,7 @@ def test_packets_are_told_of_a_sandbox_whose_launcher_died(lab, service):
     twin_held.go.set()
     service.wait_events("sandbox.exit", ends + 2)
     lab.canary.assert_silent()
-    told = {e["status_code"]: e.get("count", 1) for e in service.events() if e.get("action_id") == 2 and e["container"]["uid"] == name}
+    told = {e["status_code"]: e["unmapped"]["eclusa"]["count"] for e in service.events() if e.get("action_id") == 2 and e["container"]["uid"] == name}
     assert told.keys() == {"deny.address-metadata", "deny.packet"} and told["deny.address-metadata"] >= 2, service.report()
     assert not [e for e in service.events() if e.get("action_id") == 2 and e["container"]["uid"] == twin_name], service.report()
 
