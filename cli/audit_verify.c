@@ -40,6 +40,8 @@ static void tell_summary(const struct verify_result *v, bool has_key, struct buf
 		"%" PRIu64 " lines of %" PRIu64 " chains in %" PRIu64 " files, %" PRIu64
 		" signed checkpoints\n",
 		v->lines, v->chains, v->files, v->checkpoints); /* errors show in out->failed */
+	if (v->files == 0 && v->pruned == 0)
+		(void)buf_append_text(out, "no log is here: there is nothing to verify\n");
 	if (v->pruned > 0)
 		(void)buf_printf(
 			out, "%" PRIu64 " files were pruned, as the index says\n", v->pruned);
@@ -108,10 +110,12 @@ static void tell_json(const struct verify_result *v, bool has_key, int status, s
 /** Without a single good signature a key that was given has nothing to say for the log. */
 static int judge(const struct audit_words *words, const struct verify_result *v)
 {
-	/* A folder without a line, too: whoever emptied it left nothing that could be wrong. */
+	/* Whoever emptied a folder, or named another one, left nothing that could be wrong. */
+	bool nothing = v->files == 0 && v->pruned == 0;
 	bool bare = words->public_key != NULL && v->unsigned_lines == v->lines;
 	bool rest = words->signed_only && v->unsigned_lines > 0;
-	return v->count + v->left_out > 0 || bare || rest ? AUDIT_EXIT_FINDINGS : AUDIT_EXIT_SOUND;
+	return v->count + v->left_out > 0 || nothing || bare || rest ? AUDIT_EXIT_FINDINGS
+								     : AUDIT_EXIT_SOUND;
 }
 
 int audit_tool_verify(const struct audit_words *words)

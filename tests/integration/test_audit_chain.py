@@ -233,10 +233,11 @@ def test_another_key_signs_nothing_here(log, tmp_path):
     assert refused.returncode == 2 and b"chmod 600" in refused.stderr
 
 
-def test_a_folder_that_was_emptied_is_not_sound_for_a_key(log, tmp_path):
-    status, said = verify(str(tmp_path), "--pub", log.key)
-    assert (status, said["sound"], said["lines"], said["findings"]) == (1, False, 0, [])
-    assert verify(str(tmp_path))[0] == 0  # nothing was asked that it could not answer
+def test_a_folder_that_was_emptied_is_not_sound(log, tmp_path):
+    for words in ((), ("--pub", log.key)):
+        status, said = verify(str(tmp_path), *words)
+        assert (status, said["sound"], said["lines"], said["findings"]) == (1, False, 0, []), words
+    assert verify(log.folder)[0] == 0
 
 
 def test_what_can_not_be_read_is_another_status(log, tmp_path):
