@@ -15,8 +15,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define ACCEPTS_A_TURN 64
-#define NETD_END_NS    NS_PER_SEC
+#define ACCEPTS_A_TURN  64
+#define ACCEPT_PAUSE_NS (100 * NS_PER_MS) /* where a launcher can't be accepted: no descriptors */
+#define NETD_END_NS     NS_PER_SEC
 
 static int serve_watch(struct serve *s, int fd, void *what)
 {
@@ -135,14 +136,24 @@ static void make_room(struct serve *s)
 		serve_lease_expired(out);
 }
 
+/** Launchers wait in the listener's queue, of which the poll would tell without end. */
+static void serve_pause(struct serve *s, int error)
+{
+	log_event(LOG_LEVEL_WARN, "not-accepted", "error=%s", strerror(-error));
+	if (epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, s->listener_fd, NULL) == 0)
+		s->paused_until_ns = clock_monotonic_ns() + ACCEPT_PAUSE_NS;
+}
+
 static void serve_accept(struct serve *s)
 {
 	for (unsigned i = 0; i < ACCEPTS_A_TURN; i++) {
 		uid_t uid;
 		pid_t pid;
 		int fd = service_accept(s->listener_fd, &uid, &pid);
-		if (fd == -EPERM)
+		if (fd == -EPERM || fd == -ECONNABORTED)
 			continue;
+		if (fd < 0 && fd != -EAGAIN)
+			serve_pause(s, fd);
 		if (fd < 0)
 			return;
 		make_room(s);
@@ -167,6 +178,11 @@ static void serve_dispatch(struct serve *s, void *what)
 static uint64_t serve_clock(struct serve *s)
 {
 	uint64_t now = clock_monotonic_ns(), next = UINT64_MAX;
+	if (s->paused_until_ns != 0 && s->paused_until_ns <= now && s->listener_fd >= 0 &&
+		serve_watch(s, s->listener_fd, &s->listener_fd) == 0)
+		s->paused_until_ns = 0;
+	if (s->paused_until_ns > now)
+		next = s->paused_until_ns;
 	for (struct serve_lease *l = s->leases; l != NULL; l = l->next) {
 		if (l->state == SERVE_READS)
 			serve_lease_go_on(l);

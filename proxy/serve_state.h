@@ -87,7 +87,8 @@ struct serve {
 	struct limits limits;
 	struct program netd;
 	int listener_fd, epoll_fd, timer_fd;
-	int roots_fd; /* of --upstream-ca; -1: none */
+	uint64_t paused_until_ns; /* no launcher is accepted before; 0: the listener is watched */
+	int roots_fd;             /* of --upstream-ca; -1: none */
 	struct policy *policy, *checked;
 	struct message_netd_start made; /* what netd was started with */
 	struct message_proxy_ready ready;

@@ -3,6 +3,7 @@ One gateway and one proxy for many sandboxes: `eclusa serve` and `eclusa run --s
 service gets; neither another sandbox nor a launcher that lies, is silent or dies costs anybody else.
 """
 import os
+import resource
 import signal
 import subprocess
 import tempfile
@@ -58,6 +59,11 @@ def own(lab):
         if made.process.poll() is None:
             made.process.kill()
             made.process.wait()
+
+
+def sleeps(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] == "S"
 
 
 def held_run(lab, service, profile, path, *args):
@@ -441,6 +447,27 @@ def test_a_launcher_that_is_silent_is_not_waited_for(own, lab):
         assert client.hear()[0] is None, "it never told its end"
     end, = service.wait_events("sandbox.exit", 1)
     assert end["container"]["uid"] == name and end["unmapped"]["eclusa"]["verdict"] == "supervisor", end
+    assert service.end() == 0, service.report()
+
+
+def test_without_descriptors_it_waits_for_some(own):
+    """A launcher that can't be accepted waits in the queue, and costs the service nothing there."""
+    service = own[0]()
+    usual = resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (16, usual[1]))  # fewer, and poll(2) fails
+    silent = [Client(service.socket) for _ in range(16)]
+    with Client(service.socket) as client:
+        client.send(lease())
+        wait_until(lambda: service.logged("not-accepted"), service.report)
+        wait_until(lambda: sleeps(service.process.pid), "it asks again and again")
+        resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, usual)
+        kind, _, fds = client.hear()
+        assert kind == GRANTED
+        for fd in fds:
+            os.close(fd)
+    for other in silent:
+        other.sock.close()
+    assert service.run("one", ["/bin/true"]).status == 0
     assert service.end() == 0, service.report()
 
 
