@@ -16,6 +16,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -419,6 +420,20 @@ static void alone_serve(struct alone *a)
 	reap_all();
 }
 
+/**
+ * As many descriptors as may be had, for all of the proxy's processes: a tunnel takes two, and what shells and service managers give
+ * at first is meant for programs that use select(2).
+ */
+static void take_descriptors(void)
+{
+	struct rlimit files;
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur == files.rlim_max)
+		return;
+	files.rlim_cur = files.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &files) < 0)
+		log_event(LOG_LEVEL_WARN, "few-descriptors", "error=%s", strerror(errno));
+}
+
 int alone_run(const struct alone_options *options)
 {
 	struct alone *a = calloc(1, sizeof(*a));
@@ -426,6 +441,7 @@ int alone_run(const struct alone_options *options)
 	if (a == NULL)
 		return ALONE_EXIT_FAILED;
 	alone_init(a, options);
+	take_descriptors();
 	int r = privilege_hide();
 	if (r == 0)
 		r = alone_prepare(a, &why);

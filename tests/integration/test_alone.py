@@ -55,6 +55,16 @@ def test_a_private_address_is_refused_though_the_name_is_allowed(lab, machine, m
     assert alone.events("deny.address-private"), "L"
 
 
+def test_it_takes_as_many_descriptors_as_it_may(lab, machine):
+    alone = Alone(lab, machine, RULES, before=["prlimit", "--nofile=256:4096", "--"])
+    worker = wait_until(lambda: alone.child("eclusa-worker"), "a worker")
+    for process in (alone.process.pid, worker):
+        with open(f"/proc/{process}/limits", encoding="ascii") as file:
+            (line,) = [line for line in file if line.startswith("Max open files")]
+        assert line.split()[3:5] == ["4096", "4096"], process
+    assert alone.end() == 0, alone.report()
+
+
 def test_its_processes_are_confined(lab, machine, who):
     alone = Alone(lab, machine, RULES, user=who)
     for name in ("eclusa-super", "eclusa-keeper", "eclusa-recorder", "eclusa-worker"):
