@@ -211,9 +211,8 @@ static void begun_read(int fd, struct begun *b)
 		}
 		at += got;
 		kept = rest.len < SCAN_BYTES ? rest.len : 0; /* no line of ours is so long */
-		if (kept > 0)
-			if (kept > 0) /* a rest that is empty points nowhere */
-				memmove(window, rest.ptr, kept);
+		if (kept > 0) /* a rest that is empty points nowhere */
+			memmove(window, rest.ptr, kept);
 	}
 }
 
